@@ -25,7 +25,7 @@ import { License } from '../recorder/license/license.ts';
 import { Holds } from '../recorder/engine/holds.ts';
 import { registerLogMetrics } from '../recorder/run/logs.ts';
 import { registerMemoryMetrics } from '../recorder/run/memory.ts';
-import { observePlayback } from '../recorder/playback/metrics.ts';
+import { observePlayback } from '../recorder/playback/app.ts';
 import { Sender } from '../recorder/playback/sender.ts';
 import { ObjectiveWatch } from '../recorder/objectives/watch.ts';
 import { RelayMetrics } from '../recorder/relay/metrics.ts';

@@ -1,6 +1,6 @@
 #!/bin/sh
 # ffmpeg.sh DIRECTORY: builds the distribution's ffmpeg from its source package, with only the parts that jobs and stills use
-# (recorder/jobs/ffmpeg.ts, recorder/still/render.ts), into DIRECTORY/ffmpeg. The binary package depends on 200 others.
+# (recorder/jobs/ffmpeg.ts, recorder/still/jpeg-maker.ts), into DIRECTORY/ffmpeg. The binary package depends on 200 others.
 # Runs as root on Debian or a derivative with a compiler, nasm and libx264-dev.
 set -eu
 

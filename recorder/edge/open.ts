@@ -1,18 +1,25 @@
 // Opens the memory of a camera as its configuration says: over ONVIF Profile G, or at addresses with times.
 
-import type { EdgeSource } from '../contract/edge-source.ts';
+import { type EdgeSource, PART, PLACE, USUAL_FORM } from '../contract/edge-source.ts';
 import { OnvifError } from '../onvif/error.ts';
 import { streamAt } from '../onvif/discovery/describe.ts';
 import { OnvifRecordings, type Recording } from '../onvif/recordings.ts';
 import { onvifTarget, type CameraAddress, type OnvifTarget } from '../onvif/target.ts';
 import { isSameHost } from '../rtsp/origin.ts';
 import { parseRtspUrl } from '../rtsp/url.ts';
-import { addressOf } from './address.ts';
 import { edgeErrorOf } from './errors.ts';
-import { EdgeError } from './memory.ts';
-import type { CameraWindow, EdgeClock, EdgeMemory, EdgeRecording, Replay, ReplayRequest } from './memory.ts';
+import {
+  EdgeError,
+  type CameraWindow,
+  type EdgeClock,
+  type EdgeMemory,
+  type EdgeRecording,
+  type Replay,
+  type ReplayRequest,
+} from './memory.ts';
 import { LazyReplay, replayFrom, type Units } from './replay.ts';
 import type { ReplayDeps } from './replay-session.ts';
+import { localWindow } from './times.ts';
 
 /** The fields of a camera's configuration that its memory needs. */
 export interface EdgeCamera extends CameraAddress {
@@ -167,4 +174,36 @@ async function asked<T>(answer: Promise<T>): Promise<T> {
   } catch (err) {
     throw edgeErrorOf(err);
   }
+}
+
+/** The address of a window, and the moment at which its replay is asked to start, which is not after the window's begin. */
+export function addressOf(
+  pattern: string,
+  window: CameraWindow,
+  timeZone: string | undefined,
+): { readonly url: string; readonly startMs: number } {
+  const local = timeZone === undefined ? window : localWindow(window, timeZone);
+  // Whole seconds around the window.
+  const fromMs = Math.floor(local.fromMs / 1000) * 1000;
+  const untilMs = Math.ceil(local.untilMs / 1000) * 1000;
+  const url = pattern.replace(PLACE, (_, name: string, form = USUAL_FORM) =>
+    formatTime(form, name === 'start' ? fromMs : untilMs),
+  );
+  const zoneMs =
+    timeZone === undefined ? 0 : localWindow({ ...window, untilMs: window.fromMs }, timeZone).fromMs - window.fromMs;
+  return { url, startMs: fromMs - zoneMs };
+}
+
+function formatTime(form: string, ms: number): string {
+  const date = new Date(ms);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const parts: Readonly<Record<string, string>> = {
+    yyyy: String(date.getUTCFullYear()),
+    MM: two(date.getUTCMonth() + 1),
+    dd: two(date.getUTCDate()),
+    HH: two(date.getUTCHours()),
+    mm: two(date.getUTCMinutes()),
+    ss: two(date.getUTCSeconds()),
+  };
+  return form.replace(PART, (part) => parts[part] as string);
 }

@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { addressFault } from '../contract/edge-source.ts';
-import { addressOf } from './address.ts';
+import { addressOf } from './open.ts';
 import { clockRange, localWindow, startOfRange } from './times.ts';
 
 const HOUR_MS = 3_600_000;

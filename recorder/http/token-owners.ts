@@ -15,8 +15,8 @@ import { networkOf } from './failed-attempts.ts';
 import { ApiError } from './problem.ts';
 import { plaintext, unauthorized, wrongAudience, type Refusals } from './refusals.ts';
 import { RightPlaces } from './right-places.ts';
-import { claimsOf, type TokenClaims } from './token-claims.ts';
 import { ReviewedTokens, type ReviewOutcome, type TokenReviewer } from './token-review.ts';
+import { parseJson } from '../../base/parse-json.ts';
 
 export interface TokenOptions {
   readonly mode: 'token' | 'kubernetes' | 'none';
@@ -245,4 +245,23 @@ export class TokenOwners {
     for (const holder of this.#holders) if (timingSafeEqual(holder.digest, digest)) found = holder;
     return found;
   }
+}
+
+interface TokenClaims {
+  readonly subject: string;
+  readonly audiences: readonly string[];
+  /** Expiry in seconds since 1970; undefined for a token without one. */
+  readonly expires: number | undefined;
+}
+
+/** Of a JWT (RFC 7519 §4.1), which is not verified: enough to refuse a token, never to accept one. Undefined for other text. */
+function claimsOf(token: string): TokenClaims | undefined {
+  const [, payload, signature, ...more] = token.split('.');
+  if (!payload || !signature || more.length > 0) return undefined;
+  const claims = parseJson(Buffer.from(payload, 'base64url').toString('utf8'));
+  if (typeof claims !== 'object' || claims === null) return undefined;
+  const { iss, sub, aud, exp } = claims as Readonly<Record<string, unknown>>;
+  if (typeof iss !== 'string' || typeof sub !== 'string') return undefined;
+  const audiences = (Array.isArray(aud) ? (aud as readonly unknown[]) : [aud]).filter((one) => typeof one === 'string');
+  return { subject: sub, audiences, expires: typeof exp === 'number' ? exp : undefined };
 }

@@ -3,12 +3,11 @@
 import type { AudioParameters, NalParameters } from '../codec/access-unit.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { Slab } from '../codec/slab.ts';
-import { SlabPool, SlabWriter } from '../codec/slab.ts';
+import { type Slab, SlabPool, SlabWriter } from '../codec/slab.ts';
 import type { LiveFeed } from '../contract/live-feed.ts';
 import type { EndReason, Run, SampleSink } from '../contract/sink.ts';
 import type { Sample } from '../mp4/sample.ts';
-import { parseFragment } from '../mp4/parse-fragment.ts';
+import { parseFragment } from '../mp4/read-fragment.ts';
 import { LiveHub, type LiveStats } from './hub.ts';
 import type { LiveLimits } from './limits.ts';
 import { SourceLimits } from './source-limits.ts';

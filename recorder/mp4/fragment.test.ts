@@ -3,9 +3,8 @@ import { test } from 'node:test';
 import { crc32 } from 'node:zlib';
 import fc from '../../test/support/fast-check.ts';
 import { Mp4Error } from './error.ts';
-import type { FragmentTrack } from './fragment.ts';
-import { buildFragment, fragmentHeaderSize, writeFragment } from './fragment.ts';
-import { parseFragment } from './parse-fragment.ts';
+import { type FragmentTrack, buildFragment, fragmentHeaderSize, writeFragment } from './fragment.ts';
+import { parseFragment } from './read-fragment.ts';
 
 const oneSample: FragmentTrack[] = [
   {

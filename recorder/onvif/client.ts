@@ -7,11 +7,13 @@ import type { Reach } from '../reach/reach.ts';
 import { OnvifError } from './error.ts';
 import { Exchange } from './exchange.ts';
 import type { OnvifRequest, Operation } from './request.ts';
-import { securityHeader } from './security.ts';
 import { capabilityPaths, servicePaths, type ServicePaths } from './services.ts';
 import { formatEnvelope } from './soap.ts';
-import type { OnvifTarget } from './target.ts';
+import type { OnvifTarget, Credentials } from './target.ts';
 import { at, childOf, childrenOf, escapeXml, textAt, type XmlElement } from '../../base/xml.ts';
+import { createHash, randomBytes } from 'node:crypto';
+
+const WSS = 'http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss';
 
 export interface DeviceInformation {
   readonly manufacturer: string;
@@ -348,4 +350,34 @@ function toVideo(encoder: XmlElement | undefined): VideoEncoding | undefined {
 async function built(operation: Operation, media2: boolean): Promise<OnvifRequest> {
   const { buildRequest } = await import('./request.ts');
   return buildRequest(operation, media2);
+}
+
+interface DigestInput {
+  readonly nonce: Buffer;
+  /** As in the element `Created`. */
+  readonly created: string;
+  readonly password: string;
+}
+
+/** Base64 of the SHA-1 of nonce, time and password. */
+function passwordDigest({ nonce, created, password }: DigestInput): string {
+  return createHash('sha1').update(nonce).update(created).update(password, 'utf8').digest('base64');
+}
+
+/**
+ * `cameraMs`: the current time on the camera's clock; cameras refuse old messages to prevent replays. `mustUnderstand` is left
+ * out, because cameras with HTTP Digest only would have to refuse the header.
+ */
+function securityHeader({ username, password }: Credentials, cameraMs: number): string {
+  const nonce = randomBytes(16);
+  const created = new Date(cameraMs).toISOString();
+  const digest = passwordDigest({ nonce, created, password });
+  return (
+    `<Security xmlns="${WSS}-wssecurity-secext-1.0.xsd"><UsernameToken>` +
+    `<Username>${escapeXml(username)}</Username>` +
+    `<Password Type="${WSS}-username-token-profile-1.0#PasswordDigest">${digest}</Password>` +
+    `<Nonce EncodingType="${WSS}-soap-message-security-1.0#Base64Binary">${nonce.toString('base64')}</Nonce>` +
+    `<Created xmlns="${WSS}-wssecurity-utility-1.0.xsd">${created}</Created>` +
+    `</UsernameToken></Security>`
+  );
 }

@@ -12,7 +12,6 @@ import type { Asker } from '../peers/peer-requests.ts';
 import { installRelay, ownAddress } from '../relay/relay.ts';
 import { aboutPlayback } from './about.ts';
 import type { PlaybackDeps } from './deps.ts';
-import { observePlayback } from './metrics.ts';
 import { Reading } from './reading.ts';
 import { Recordings } from './recording.ts';
 import { Responder } from './respond.ts';
@@ -23,6 +22,8 @@ import { hlsPartRoutes } from './routes/hls-parts.ts';
 import { hlsRoutes } from './routes/hls.ts';
 import { windowRoutes } from './routes/window.ts';
 import { Sender } from './sender.ts';
+import type { Registry } from 'prom-client';
+import { scraped } from '../../base/scraped.ts';
 
 /** A paused player stops reading; when it continues, its browser requests the rest again. */
 const STALLED_CONNECTION_MS = 300_000;
@@ -100,4 +101,11 @@ export function openPlayback(deps: PlaybackDeps): Playback {
     routes,
     keyFrameAt: (cameraId, atMs, by) => keyFrameAt({ footage, clock }, cameraId, atMs, by),
   };
+}
+
+/** Values are read at each scrape. */
+export function observePlayback(registry: Registry, sender: Sender): void {
+  const { counter, gauge } = scraped(registry);
+  counter('playback_bytes_total', 'Bytes of footage sent to players.', [], () => sender.bytesSent);
+  gauge('playback_responses', 'Files, parts and windows that are being sent.', [], () => sender.active);
 }

@@ -4,10 +4,9 @@ import { test } from 'node:test';
 import { resolveBase, resolveControl } from './control.ts';
 import { RtspFraming } from './framing.ts';
 import { parsePublic, parseRtpInfo, parseSession, parseTransport } from './headers.ts';
-import { matchRtpInfo } from './hints.ts';
+import { matchRtpInfo } from './stream-setups.ts';
 import type { RtspResponse } from './message.ts';
-import { parseSdp } from './sdp.ts';
-import type { Media } from './sdp.ts';
+import { parseSdp, type Media } from './sdp.ts';
 
 const file = (name: string): Buffer =>
   readFileSync(new URL(`../../test/testdata/cameras/${name}.txt`, import.meta.url));

@@ -16,7 +16,7 @@ import { resolveBase, resolveControl } from '../../recorder/rtsp/control.ts';
 import { RtspError } from '../../recorder/rtsp/error.ts';
 import { RtspFraming } from '../../recorder/rtsp/framing.ts';
 import { parsePublic, parseRtpInfo, parseSession, parseTransport } from '../../recorder/rtsp/headers.ts';
-import { matchRtpInfo } from '../../recorder/rtsp/hints.ts';
+import { matchRtpInfo } from '../../recorder/rtsp/stream-setups.ts';
 import { HeaderFields, parseHead } from '../../recorder/rtsp/message.ts';
 import { parseSdp } from '../../recorder/rtsp/sdp.ts';
 import { parseRtspUrl } from '../../recorder/rtsp/url.ts';
