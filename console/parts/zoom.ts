@@ -1,5 +1,6 @@
 // Enlarges a part of a picture with the wheel, two fingers or keys; dragging and arrow keys move it.
 
+import type { Size } from './size.ts';
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useKeys } from '../app/keyboard.ts';
@@ -9,11 +10,6 @@ interface View {
   readonly scale: number;
   readonly x: number;
   readonly y: number;
-}
-
-interface Size {
-  readonly width: number;
-  readonly height: number;
 }
 
 const WHOLE: View = { scale: 1, x: 0, y: 0 };

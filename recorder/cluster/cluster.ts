@@ -1,6 +1,7 @@
 // A recorder as a member of a cluster: turns its assignments into cameras to record, reports what it does with them, and renews a
 // Lease as its sign of life. As long as the API server does not answer, nothing changes.
 
+import type { RefusedCamera } from '../config/camera-list.ts';
 import type { Informer } from '../../base/kubernetes/informer.ts';
 import type { Reason } from '../../base/reason.ts';
 import type { Camera } from '../../crds/camera.ts';
@@ -87,18 +88,12 @@ export interface ClusterOptions extends Omit<AssignmentMirrorOptions, 'logins' |
   readonly changed: () => void;
 }
 
-/** A camera that cannot be recorded as assigned. */
-interface RefusedAssignment {
-  readonly id: string;
-  readonly reason: Reason;
-}
-
 interface WantedSettings {
   readonly cameras: readonly CameraConfig[];
-  readonly refused: readonly RefusedAssignment[];
+  readonly refused: readonly RefusedCamera[];
   /** Cameras to hold while other nodes record them. */
   readonly held: readonly CameraConfig[];
-  readonly notHeld: readonly RefusedAssignment[];
+  readonly notHeld: readonly RefusedCamera[];
 }
 
 /** Of more, those with the newest footage are reported. */
@@ -266,9 +261,9 @@ export class Cluster {
   /** Computed when an assignment or a login changes and not for each call, because the report calls several times a second. */
   #settings(): WantedSettings {
     const cameras: CameraConfig[] = [];
-    const refused: RefusedAssignment[] = [];
+    const refused: RefusedCamera[] = [];
     const held: CameraConfig[] = [];
-    const notHeld: RefusedAssignment[] = [];
+    const notHeld: RefusedCamera[] = [];
     for (const [id, assignment] of this.#mirror.all) {
       const login = this.#loginOf(assignment.camera);
       const settings = login && !isLogin(login) ? undefined : settingsOf(assignment.camera, login);

@@ -1,6 +1,7 @@
 // Writes the audit: a line for each call, allowed or refused, that changes something or reads what only admins may read, and
 // visits for footage that is watched or downloaded over time.
 
+import { SAFE } from './cors.ts';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
@@ -34,8 +35,6 @@ interface AuditDeps {
   readonly clock: Clock;
 }
 
-/** RFC 9110 §9.2.1 */
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const CALLER_GONE = { status: null, outcome: 'caller gone' };
 const MAX_PATH_LENGTH = 300;
 /** Lines per minute from callers without a token. Further ones are only counted: they must not push out other lines. */

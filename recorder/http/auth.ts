@@ -50,7 +50,7 @@ export interface AuthOptions extends TokenOptions {
   readonly allowedHosts?: readonly string[];
 }
 
-interface Configured {
+export interface Configured {
   readonly tokens: readonly TokenConfig[];
   readonly users: readonly UserConfig[];
   readonly issuers: readonly IssuerRights[];

@@ -3,6 +3,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiError } from './problem.ts';
 
+/** RFC 9110 §9.2.1 */
+export const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
 /** Origins as browsers write them, `https://nvr.example:8443`; `*` for all. */
 export type Origins = readonly string[];
 
@@ -55,9 +58,6 @@ export function installCors(app: FastifyInstance, options: CorsOptions): void {
       .send(),
   );
 }
-
-/** RFC 9110 §9.2.1 */
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export const isNamed = (origins: Origins, origin: string): boolean =>
   origins.includes(origin) || (origins.includes('*') && origin !== 'null');

@@ -1,13 +1,14 @@
 // Makes an assembly: fetches results of other recorders in parallel, and joins them in the order of their ordinals into one
 // result of this node, as exports join files of the archive.
 
+import type { Interval } from '../../base/interval.ts';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { concurrently } from '../../base/concurrently.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { JoinError } from '../mp4/join-error.ts';
-import { gapsIn, type JoinFacts, type JoinWindow, type PlacedPart } from '../mp4/join.ts';
+import { gapsIn, type JoinFacts, type PlacedPart } from '../mp4/join.ts';
 import { MoviesPlanner } from '../mp4/join-movies.ts';
 import type { RecordedMeta } from '../mp4/meta.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
@@ -44,7 +45,7 @@ const FETCHING_SHARE = 0.8;
 /** The movies of an assembly before they are written. */
 interface PlannedAssembly {
   readonly movies: readonly ExportPlan[];
-  readonly window: JoinWindow;
+  readonly window: Interval;
 }
 
 /**
@@ -151,7 +152,7 @@ function checkPart(job: DonePart, { cameraId, assembly }: JobRequest, ordinal: n
 const nameOf = (parts: readonly AssemblyPart[], ordinal: number): string =>
   `part ${ordinal} from ${parts[ordinal]?.peerAddress}`;
 
-const windowOf = (jobs: readonly DonePart[]): JoinWindow => ({
+const windowOf = (jobs: readonly DonePart[]): Interval => ({
   fromMs: Math.min(...jobs.map(({ from_ms }) => from_ms)),
   toMs: Math.max(...jobs.map(({ to_ms }) => to_ms)),
 });
@@ -185,7 +186,7 @@ interface Source {
   readonly ordinal: number;
   /** Its position in the file; without it, the file is the movie. */
   readonly range?: { readonly start: number; readonly size: number };
-  readonly window: JoinWindow;
+  readonly window: Interval;
   /** The gaps of the job on the other recorder. */
   readonly gaps: readonly KnownGap[];
 }
@@ -308,7 +309,7 @@ function explained(err: unknown, named: string): unknown {
 }
 
 /** The contents of the movie in wall time, by the clocks of the nodes that recorded it. */
-function factsOf({ durationMs, parts }: JoinFacts, sources: readonly Source[], whole?: JoinWindow): JobFacts {
+function factsOf({ durationMs, parts }: JoinFacts, sources: readonly Source[], whole?: Interval): JobFacts {
   const used = parts.map(({ part }) => sources[part] as Source);
   const window = whole ?? {
     fromMs: Math.min(...used.map(({ window }) => window.fromMs)),

@@ -1,8 +1,8 @@
 // Makes a case: one ZIP file with the movies of several cameras in one window, and a signed manifest of all of them.
 
+import type { Interval } from '../../base/interval.ts';
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import type { JoinWindow } from '../mp4/join.ts';
 import { JobError } from './error.ts';
 import { estimateExport, untilUnchanged, writingResult } from './export.ts';
 import { knownTimeOf, nobodyHas, planExport, type PlannerDeps } from './export-plan.ts';
@@ -15,7 +15,7 @@ import { elsewhereOf, endOf, partsOf, requireSpace, writeDirectory, writeMovies,
 import type { WrittenResult, WrittenCamera, WrittenDocument } from './written.ts';
 import { localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
-export interface CaseRequest extends JoinWindow {
+export interface CaseRequest extends Interval {
   readonly cameraIds: readonly string[];
   readonly isOfAllNodes?: boolean | undefined;
 }

@@ -1,12 +1,13 @@
 // Plans the export of a window of a camera. It reads footage file by file, so that only some indexes are in memory.
 
+import type { Interval } from '../../base/interval.ts';
 import { indexInTurn } from '../footage/turn-end.ts';
 import type { Elsewhere } from '../footage/holders.ts';
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { IndexMemory } from '../mp4/index-memory.ts';
 import { JoinError } from '../mp4/join-error.ts';
-import type { FootageGap, JoinPart, JoinWindow } from '../mp4/join.ts';
+import type { JoinPart } from '../mp4/join.ts';
 import { MoviesPlanner, type PlannedMovie } from '../mp4/join-movies.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
 import { JobError, noPictures } from './error.ts';
@@ -23,7 +24,7 @@ const FILES_AHEAD = 3;
 /** Files of an earlier time do not grow, at nodes whose clocks differ by less. */
 const GROWING_MS = 60_000;
 
-export interface ExportRequest extends JoinWindow {
+export interface ExportRequest extends Interval {
   readonly cameraId: string;
   /** The footage of all nodes of the cluster; otherwise that of this node. */
   readonly isOfAllNodes?: boolean | undefined;
@@ -101,7 +102,7 @@ export async function planExport(
     }));
   }
 
-  function settled<T extends { readonly window: JoinWindow; readonly gaps: readonly FootageGap[] }>(movie: T) {
+  function settled<T extends { readonly window: Interval; readonly gaps: readonly Interval[] }>(movie: T) {
     const over = movie.window.toMs < toMs ? movie : upToKnown(movie, known.untilMs);
     return { ...over, gaps: withCauses(over.gaps, known.gaps, known.elsewhere) };
   }

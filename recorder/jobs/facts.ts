@@ -1,7 +1,8 @@
 // Describes the contents of a movie inside its file, for people and for programs.
 
+import type { Interval } from '../../base/interval.ts';
 import type { Part } from '../mp4/box.ts';
-import type { FootageGap, JoinFacts, JoinWindow, PlacedPart } from '../mp4/join.ts';
+import type { JoinFacts, PlacedPart } from '../mp4/join.ts';
 import { movieDescription } from '../mp4/movie-description.ts';
 import { lapseDurationMs } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
@@ -25,7 +26,7 @@ export const startTime = (ms: number): string => isoTime(startMs(ms));
  * The start of a part of a movie. If the window cuts the part, it starts with the window, although ticks of the movie are
  * finer than a millisecond.
  */
-export const partStart = ({ wallStartMs }: Pick<PlacedPart, 'wallStartMs'>, { fromMs }: JoinWindow): string =>
+export const partStart = ({ wallStartMs }: Pick<PlacedPart, 'wallStartMs'>, { fromMs }: Interval): string =>
   isoTime(Math.max(startMs(wallStartMs), startMs(fromMs)));
 
 /** The `udta` box of a movie. `version`: of this program; `speed`: of a time-lapse, which is shorter by that factor. */
@@ -96,9 +97,9 @@ function describeFacts(
 const gapLine = (gap: JobGap): string =>
   `${isoTime(gap.fromMs)} to ${isoTime(gap.toMs)} (${lengthOf(gap)} s${gap.cause ? `, ${gap.cause}` : ''})`;
 
-const soundLine = (part: PlacedPart, window: JoinWindow): string =>
+const soundLine = (part: PlacedPart, window: Interval): string =>
   `Sound in another format is left out: ${partStart(part, window)} to ${isoTime(part.wallEndMs)}`;
 
 export const seconds = (ms: number): number => Math.round(ms) / 1000;
 
-const lengthOf = ({ fromMs, toMs }: FootageGap): number => seconds(toMs - fromMs);
+const lengthOf = ({ fromMs, toMs }: Interval): number => seconds(toMs - fromMs);

@@ -1,12 +1,13 @@
 // Adds the causes of gaps to a movie, from the recorded gaps of the camera.
 
-import { MIN_GAP_MS, type FootageGap, type JoinWindow } from '../mp4/join.ts';
+import type { Interval } from '../../base/interval.ts';
+import { MIN_GAP_MS } from '../mp4/join.ts';
 import type { Elsewhere } from '../footage/holders.ts';
 import { startMs } from './facts.ts';
 import type { JobGap } from './job.ts';
 
 /** Time without footage, with its cause if that is known. */
-export interface KnownGap extends FootageGap {
+export interface KnownGap extends Interval {
   readonly cause?: string | undefined;
 }
 
@@ -20,7 +21,7 @@ export interface KnownTime {
 }
 
 /** Ends the window of a movie where its footage ends or the known time ends: time that is not known yet is no gap. */
-export function upToKnown<T extends { readonly window: JoinWindow; readonly gaps: readonly FootageGap[] }>(
+export function upToKnown<T extends { readonly window: Interval; readonly gaps: readonly Interval[] }>(
   movie: T,
   untilMs: number,
 ): T {
@@ -37,7 +38,7 @@ export function upToKnown<T extends { readonly window: JoinWindow; readonly gaps
  * movie and of the recorded gaps may differ by some frames. Gaps are divided where footage is on another node.
  */
 export function withCauses(
-  gaps: readonly FootageGap[],
+  gaps: readonly Interval[],
   known: readonly KnownGap[],
   elsewhere: readonly Elsewhere[] = [],
 ): JobGap[] {
@@ -56,8 +57,8 @@ export function withCauses(
 }
 
 /** The parts of a gap between these times; none is shorter than a gap. */
-function dividedAt({ fromMs, toMs }: FootageGap, edges: readonly number[]): FootageGap[] {
-  const parts: FootageGap[] = [];
+function dividedAt({ fromMs, toMs }: Interval, edges: readonly number[]): Interval[] {
+  const parts: Interval[] = [];
   let atMs = fromMs;
   for (const edge of [...edges].sort((a, b) => a - b)) {
     if (edge - atMs < MIN_GAP_MS || toMs - edge < MIN_GAP_MS) continue;

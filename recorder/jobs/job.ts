@@ -1,6 +1,6 @@
 // The types of jobs, for the API and for the queue.
 
-import type { FootageGap } from '../mp4/join.ts';
+import type { Interval } from '../../base/interval.ts';
 import type { Elsewhere } from '../footage/holders.ts';
 import type { JobErrorCode, JobRetry } from './error.ts';
 import type { AssemblyPart } from './peer-part.ts';
@@ -54,7 +54,7 @@ interface Assembly {
 }
 
 /** Wall time without footage. */
-export interface JobGap extends FootageGap {
+export interface JobGap extends Interval {
   /** The cause as in the list of gaps; undefined when it is unknown. */
   readonly cause?: string;
 }

@@ -1,6 +1,7 @@
 // Finds contradictions in a manifest: footage and gaps of each camera must cover the window, and the footage of a movie
 // must cover its duration.
 
+import type { Interval } from '../../base/interval.ts';
 import type { Manifest, ManifestCamera, ManifestFile } from './manifest.ts';
 
 /** Adjacent recordings are at most this far apart (mp4/join.ts), and each end is rounded to a millisecond. */
@@ -10,16 +11,11 @@ const ROUNDING_SECONDS = 0.0015;
 /** A time-lapse has whole pictures, 30 a second. */
 const PICTURE_SECONDS = 1 / 30;
 
-interface Stretch {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
-const stretchOf = ({ from, to }: { readonly from: string; readonly to: string }): Stretch => ({
+const stretchOf = ({ from, to }: { readonly from: string; readonly to: string }): Interval => ({
   fromMs: Date.parse(from),
   toMs: Date.parse(to),
 });
-const named = ({ fromMs, toMs }: Stretch): string =>
+const named = ({ fromMs, toMs }: Interval): string =>
   `${new Date(fromMs).toISOString()} to ${new Date(toMs).toISOString()}`;
 
 /** One sentence for each contradiction. */
@@ -34,7 +30,7 @@ export function contradictionsOf(manifest: Manifest): string[] {
   ];
 }
 
-function ofCamera({ camera_id, files, gaps }: ManifestCamera, window: Stretch, isLapse: boolean): string[] {
+function ofCamera({ camera_id, files, gaps }: ManifestCamera, window: Interval, isLapse: boolean): string[] {
   const problems: string[] = [];
   const missing = gaps.map(stretchOf);
   const recorded = files.flatMap(({ footage }) => footage.map(stretchOf));
@@ -49,7 +45,7 @@ function ofCamera({ camera_id, files, gaps }: ManifestCamera, window: Stretch, i
     if (both) problems.push(`${camera_id}: ${named(gap)} is a gap, but has footage from ${named(both)}`);
   }
   let coveredMs = window.fromMs;
-  const cover = ({ fromMs, toMs }: Stretch): void => {
+  const cover = ({ fromMs, toMs }: Interval): void => {
     if (fromMs - coveredMs > MAX_HOLE_MS) {
       problems.push(`${camera_id}: ${named({ fromMs: coveredMs, toMs: fromMs })} is neither footage nor a gap`);
     }

@@ -1,6 +1,7 @@
 // What was written into a result. The manifest needs more details than the job has.
 
-import type { JoinWindow, PlacedPart } from '../mp4/join.ts';
+import type { Interval } from '../../base/interval.ts';
+import type { PlacedPart } from '../mp4/join.ts';
 import type { Elsewhere } from '../footage/holders.ts';
 import type { JobErrorCode } from './error.ts';
 import type { JobGap, JobOutcome } from './job.ts';
@@ -12,7 +13,7 @@ export interface WrittenMovie {
   /** Hex. */
   readonly sha256: string;
   /** The part of the window that it covers. */
-  readonly window: JoinWindow;
+  readonly window: Interval;
   readonly durationMs: number;
   /** Maps times of the movie to wall time. */
   readonly footage: readonly PlacedPart[];
@@ -38,7 +39,7 @@ export interface WrittenDocument {
 
 export interface WrittenResult {
   readonly outcome: JobOutcome;
-  readonly window: JoinWindow;
+  readonly window: Interval;
   readonly cameras: readonly WrittenCamera[];
   readonly documents?: readonly WrittenDocument[];
 }

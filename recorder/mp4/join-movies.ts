@@ -1,6 +1,7 @@
 // Plans one movie for each stretch of a window that has one codec. When a camera changed its codec, no single track can contain
 // both: browsers and most players accept one sample entry per track.
 
+import type { Interval } from '../../base/interval.ts';
 import type { Part } from './box.ts';
 import { JoinError } from './join-error.ts';
 import {
@@ -10,7 +11,6 @@ import {
   type JoinOptions,
   type JoinPart,
   type JoinPlan,
-  type JoinWindow,
   type PlacedPart,
 } from './join.ts';
 
@@ -28,14 +28,14 @@ interface Movie {
 const MAX_MOVIES = 50;
 
 export class MoviesPlanner {
-  readonly #window: JoinWindow;
+  readonly #window: Interval;
   readonly #options: JoinOptions;
   readonly #movies: Movie[] = [];
   #parts = 0;
   /** Total duration of all movies before the last one, in video ticks. */
   #elapsed = 0;
 
-  constructor(window: JoinWindow, options: JoinOptions = {}) {
+  constructor(window: Interval, options: JoinOptions = {}) {
     this.#window = window;
     this.#options = options;
     this.#begin();

@@ -9,6 +9,7 @@
 // Where recording continued from file to file, so do the times. Otherwise the gap is closed: the next picture is shown when the
 // last one before the gap ends. Each track has at most one edit with media, because Chromium plays only the last one.
 
+import type { Interval } from '../../base/interval.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample } from './fragment.ts';
 import { concat, fourCc, lengthOf, u32, u64, type Part } from './box.ts';
 import { CopyList } from './copy-list.ts';
@@ -23,12 +24,6 @@ import type { SampleIndex, TrackIndex } from './sample-index.ts';
 import { SampleTable, chunkOffsetBox, placelessBoxes } from './sample-table.ts';
 import { TICKS_PER_MS } from './sample.ts';
 import { neededFor } from './thinning.ts';
-
-/** Wall time, milliseconds since 1970. */
-export interface JoinWindow {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
 
 /** The parameter sets to insert before the key frame with index `sample` of a track. */
 export type SetsAt = (sample: number) => Buffer;
@@ -70,18 +65,12 @@ export interface PlacedPart {
   readonly soundLeftOut: boolean;
 }
 
-/** Wall time without footage. */
-export interface FootageGap {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
 /** The contents of the movie, for its description. */
 export interface JoinFacts {
-  readonly window: JoinWindow;
+  readonly window: Interval;
   readonly durationMs: number;
   readonly parts: readonly PlacedPart[];
-  readonly gaps: readonly FootageGap[];
+  readonly gaps: readonly Interval[];
 }
 
 export interface JoinPlan extends JoinFacts {
@@ -117,7 +106,7 @@ interface Last {
 }
 
 export class JoinPlanner {
-  readonly #window: JoinWindow;
+  readonly #window: Interval;
   readonly #setsAtKeyFrames: boolean;
   readonly #looksEvery: number | undefined;
   readonly #elapsed: number;
@@ -134,7 +123,7 @@ export class JoinPlanner {
   #movieEnd = 0;
   #parametersDiffer = false;
 
-  constructor(window: JoinWindow, { setsAtKeyFrames = false, looksEvery, elapsed = 0 }: JoinOptions = {}) {
+  constructor(window: Interval, { setsAtKeyFrames = false, looksEvery, elapsed = 0 }: JoinOptions = {}) {
     this.#window = window;
     this.#setsAtKeyFrames = setsAtKeyFrames;
     this.#looksEvery = looksEvery;
@@ -194,7 +183,7 @@ export class JoinPlanner {
   }
 
   /** Describes the contents. `window`: the part of the whole window that this movie covers. */
-  facts(window: JoinWindow = this.#window): JoinFacts {
+  facts(window: Interval = this.#window): JoinFacts {
     return {
       window,
       durationMs: toMs(this.durationTicks),
@@ -204,7 +193,7 @@ export class JoinPlanner {
   }
 
   /** Returns the plan. `describe` makes the `udta` box. Throws JoinError if nothing was recorded in the window. */
-  finish(describe: (facts: JoinFacts) => Part = () => [], window: JoinWindow = this.#window): JoinPlan {
+  finish(describe: (facts: JoinFacts) => Part = () => [], window: Interval = this.#window): JoinPlan {
     const first = this.#placed[0];
     if (!first || !this.#header) throw new JoinError('NO_FOOTAGE', 'nothing is recorded in the window');
     const facts = this.facts(window);
@@ -367,10 +356,10 @@ const moved = (table: SampleTable, shift: number): Float64Array =>
 
 /** Wall time of the window that no part covers; `parts` must be ordered by wall time. */
 export function gapsIn(
-  { fromMs, toMs }: JoinWindow,
+  { fromMs, toMs }: Interval,
   parts: readonly Pick<PlacedPart, 'wallStartMs' | 'wallEndMs'>[],
-): FootageGap[] {
-  const gaps: FootageGap[] = [];
+): Interval[] {
+  const gaps: Interval[] = [];
   let coveredTo = fromMs;
   const addUpTo = (ms: number): void => {
     if (ms - coveredTo >= MIN_GAP_MS) gaps.push({ fromMs: coveredTo, toMs: ms });

@@ -2,6 +2,7 @@
 // all, so that the cluster can be used at any address. Each server states those of its own configuration, and takes those of the
 // others; users who were made on the page belong to no server. A copy on the disk serves while etcd does not answer.
 
+import type { Configured } from '../http/auth.ts';
 import { hash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -13,15 +14,8 @@ import { readPrivate, writePrivate } from '../../base/private-file.ts';
 import { LOGINS_SECRET } from '../../crds/names.ts';
 import { nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from '../certificates/secrets.ts';
 import type { TokenConfig, UserConfig } from '../config/schema.ts';
-import type { IssuerRights } from '../http/issuer-rules.ts';
 import type { PageUsers } from '../http/page-users.ts';
 import { SEAL_KEY_BYTES } from '../http/seal.ts';
-
-interface Logins {
-  readonly tokens: readonly TokenConfig[];
-  readonly users: readonly UserConfig[];
-  readonly issuers: readonly IssuerRights[];
-}
 
 interface ClusterLoginsOptions {
   readonly api: StoreApi;
@@ -37,7 +31,7 @@ interface Shared {
   /** Hexadecimal digits. */
   readonly sessionKey: string;
   /** By node. */
-  readonly nodes: Readonly<Record<string, Logins>>;
+  readonly nodes: Readonly<Record<string, Configured>>;
   /** Made on the page. */
   readonly made: readonly UserConfig[];
 }
@@ -50,7 +44,7 @@ const USER = 'user.';
 
 export class ClusterLogins {
   readonly #options: ClusterLoginsOptions;
-  #own: Logins = { tokens: [], users: [], issuers: [] };
+  #own: Configured = { tokens: [], users: [], issuers: [] };
   #shared: Shared | undefined;
   #brought: Pick<PageUsers, 'list' | 'remove'> | undefined;
   #changed = (): void => {};
@@ -75,13 +69,13 @@ export class ClusterLogins {
     return key.length === SEAL_KEY_BYTES ? key : undefined;
   }
 
-  get others(): Logins {
+  get others(): Configured {
     const { [this.#options.nodeId]: _, ...nodes } = this.#shared?.nodes ?? {};
     return {
       tokens: Object.values(nodes).flatMap(({ tokens }) => tokens),
       users: Object.values(nodes).flatMap(({ users }) => users),
       // A server of an older version states none.
-      issuers: Object.values(nodes).flatMap(({ issuers }: Partial<Logins>) => issuers ?? []),
+      issuers: Object.values(nodes).flatMap(({ issuers }: Partial<Configured>) => issuers ?? []),
     };
   }
 
@@ -98,7 +92,7 @@ export class ClusterLogins {
   }
 
   /** What this server has configured now. */
-  state({ tokens, users, issuers }: Logins): void {
+  state({ tokens, users, issuers }: Configured): void {
     const named = ({ name, ...rest }: TokenConfig): TokenConfig => ({
       ...rest,
       name: name === 'admin.token' ? `admin.token of ${this.#options.nodeId}` : name,
@@ -130,7 +124,7 @@ export class ClusterLogins {
     const values = Object.entries(secret.data).map(([key, value]) => [key, decode(value)] as const);
     const nodes = Object.fromEntries(
       values.flatMap(([key, text]) =>
-        key.startsWith(NODE) ? [[key.slice(NODE.length), JSON.parse(text) as Logins]] : [],
+        key.startsWith(NODE) ? [[key.slice(NODE.length), JSON.parse(text) as Configured]] : [],
       ),
     );
     if (!isDeepStrictEqual(nodes[nodeId], JSON.parse(JSON.stringify(this.#own)))) {

@@ -1,7 +1,8 @@
 // Recorded files in memory and the movie joined from them, for tests of its contents.
 
+import type { Interval } from '../../base/interval.ts';
 import { readSetsInForce } from '../../recorder/mp4/in-band-sets.ts';
-import { JoinPlanner, type JoinPlan, type JoinWindow } from '../../recorder/mp4/join.ts';
+import { JoinPlanner, type JoinPlan } from '../../recorder/mp4/join.ts';
 import type { SegmentMeta } from '../../recorder/mp4/meta.ts';
 import { readRefreshes } from '../../recorder/mp4/refresh.ts';
 import { readSampleIndex } from '../../recorder/mp4/sample-index.ts';
@@ -65,7 +66,7 @@ interface JoinWith {
 
 async function planOf(
   files: readonly Buffer[],
-  window: JoinWindow,
+  window: Interval,
   options: JoinWith,
   setsAtKeyFrames = false,
 ): Promise<JoinPlan> {
@@ -82,7 +83,7 @@ async function planOf(
   return planner.finish(options.describe);
 }
 
-export async function join(files: readonly Buffer[], window: JoinWindow, options: JoinWith = {}): Promise<Joined> {
+export async function join(files: readonly Buffer[], window: Interval, options: JoinWith = {}): Promise<Joined> {
   const plan = await planOf(files, window, options);
   const pieces = [...plan.contents].map((piece) =>
     piece.kind === 'bytes'
@@ -93,7 +94,7 @@ export async function join(files: readonly Buffer[], window: JoinWindow, options
 }
 
 /** A window in milliseconds from the start of the first part, as wall time. */
-export const wallWindow = (fromMs: number, toMs: number): JoinWindow => ({
+export const wallWindow = (fromMs: number, toMs: number): Interval => ({
   fromMs: WALL_START_MS + fromMs,
   toMs: WALL_START_MS + toMs,
 });

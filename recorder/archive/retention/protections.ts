@@ -1,6 +1,7 @@
 // Footage that a user wants kept: windows of cameras that retention never removes. They are stored with the footage, in
 // `.kube-nvr/protections.json`, so that they move to another node with the disk.
 
+import type { Interval } from '../../../base/interval.ts';
 import { randomUUID } from 'node:crypto';
 import type { FileSystem } from '../disk/file-system.ts';
 import { isFootageId } from '../../../base/camera-id.ts';
@@ -8,12 +9,6 @@ import { readIfThere, replaceFile } from '../disk/state-file.ts';
 import { ProtectionError, type NewProtection, type Protection } from '../../contract/protection.ts';
 import { Turns } from '../../../base/turns.ts';
 import { parseJson } from '../../../base/parse-json.ts';
-
-/** One camera's protected time: spans are sorted and do not touch. */
-interface Span {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
 
 /** Every segment that might be removed is compared with each of them. */
 const MAX_PROTECTIONS = 10_000;
@@ -26,7 +21,8 @@ export class Protections {
   readonly #path: string;
   readonly #checkDisk: () => Promise<void>;
   #all: readonly Protection[] = [];
-  #spans = new Map<string, Span[]>();
+  /** By camera: sorted, and they do not touch. */
+  #spans = new Map<string, Interval[]>();
   #readable = false;
   /** Writes are done one after another. */
   readonly #changes = new Turns(1);
@@ -53,7 +49,7 @@ export class Protections {
   }
 
   /** The protected time of a camera. */
-  spans(cameraId: string): readonly Span[] {
+  spans(cameraId: string): readonly Interval[] {
     return this.#spans.get(cameraId) ?? [];
   }
 
