@@ -1022,7 +1022,7 @@ export const SECTIONS: readonly Section[] = [
       row('3', '202 while it runs, 410 when it has expired', 'jobs in each state', NOT_DONE, DOWNLOAD),
       row('4', 'a job reads the disk of its node alone', 'the request that a job is made of, in a cluster', [
         JOBS_API,
-        'in a cluster an export is of this node, unless it is requested of all nodes',
+        'in a cluster an export is of this node, unless it is requested of all nodes; it gets no credential of its caller',
       ]),
       row(
         '5',
