@@ -541,13 +541,7 @@ function openJobs(
       ...(peerCa === undefined ? {} : { ca: peerCa }),
       own: () => mutualTls(own),
     },
-    clusterFootage: (by) => ({
-      nodeId: collector.own.nodeId,
-      collect: (cameraId, interval) => collector.collect(cameraId, interval, by, true),
-      holderOf: (file) => collector.holderOf(file),
-      by,
-      clock,
-    }),
+    collector,
     async knownTime(cameraId, fromMs, toMs, isOfAllNodes, by) {
       const {
         gaps,

@@ -99,12 +99,8 @@ export class BullQueue implements JobQueue {
 
   constructor(options: BullQueueOptions) {
     this.#options = options;
-    this.#places = {
-      export: this.#open('export'),
-      timelapse: this.#open('timelapse'),
-      case: this.#open('case'),
-      assemble: this.#open('assemble'),
-    };
+    const places = QUEUE_NAMES.map((name) => [name, this.#open(name)] as const);
+    this.#places = Object.fromEntries(places) as Record<QueueName, QueueOfKind>;
   }
 
   #open(queueName: QueueName): QueueOfKind {

@@ -39,8 +39,8 @@ export interface MakerOptions {
   readonly spareBytes: () => Promise<number>;
   /** Other recorders, for assemblies; without it, there are none. */
   readonly peers?: Omit<PeerAccess, 'silenceMs'>;
-  /** In a cluster: the footage of all nodes, as this caller may see it. */
-  readonly clusterFootage?: (by: Asker) => ClusterFootage;
+  /** In a cluster: the footage of all nodes. */
+  readonly collector?: ClusterFootage['collector'];
   readonly knownTime?: (
     cameraId: string,
     fromMs: number,
@@ -194,14 +194,14 @@ export class JobMaker {
   }
 
   #plannerDeps({ by = '' }: JobRequest): PlannerDeps {
-    const { recordPath, archive, clock, version, local, nodeName, clusterFootage, knownTime } = this.#options;
+    const { recordPath, archive, clock, version, local, nodeName, collector, knownTime } = this.#options;
     const asker = { name: by || nodeName, credential: undefined };
     return {
       recordPath,
       archive,
       version,
       local,
-      cluster: clusterFootage?.(asker),
+      cluster: collector && { collector, by: asker, clock },
       wallMs: () => clock.wallMs(),
       ...(knownTime && { knownTime: (...of) => knownTime(...of, asker) }),
     };

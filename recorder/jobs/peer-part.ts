@@ -12,6 +12,7 @@ import { parseJson } from '../../base/parse-json.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { JobError, diskError } from './error.ts';
 import { findMember } from './members.ts';
+import { CHECK_BYTES, SYNC_BYTES } from './write-movie.ts';
 import { PeerFailure, askMember, askPeer, unreachable, type PeerAccess } from './peer-request.ts';
 
 /** The position of a part of an assembly. */
@@ -102,11 +103,8 @@ const DonePart = PeerJob.extend({ size_bytes: z.number().int().positive() }).tra
 export type DonePart = z.output<typeof DonePart>;
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-/** Bytes that are written between two checks of the free space. */
-const CHECK_BYTES = 64 * 1024 * 1024;
 /** Time between the first two requests for the state of a job: most parts are copied within a fraction of a second. */
 const FIRST_POLL_MS = 50;
-const SYNC_BYTES = 32 * 1024 * 1024;
 
 export class PeerPart {
   readonly #part: AssemblyPart;
@@ -371,23 +369,19 @@ class Arriving {
   }
 }
 
+const REFUSALS: Readonly<Record<number, string>> = {
+  401: 'it does not accept the credential of the caller (401)',
+  403: 'it does not let the caller see this job (403)',
+  404: 'it has no such job (404)',
+  409: 'its job failed (409)',
+  410: 'its result has expired (410): request the export again',
+};
+
 /** The failure for an unexpected status. */
-function refusal(status: number): PeerFailure {
-  switch (status) {
-    case 401:
-      return new PeerFailure('it does not accept the credential of the caller (401)');
-    case 403:
-      return new PeerFailure('it does not let the caller see this job (403)');
-    case 404:
-      return new PeerFailure('it has no such job (404)');
-    case 409:
-      return new PeerFailure('its job failed (409)');
-    case 410:
-      return new PeerFailure('its result has expired (410): request the export again');
-    default:
-      return new PeerFailure(`it answers ${status}`, { passing: status >= 500 || status === 429 || status === 408 });
-  }
-}
+const refusal = (status: number): PeerFailure =>
+  new PeerFailure(REFUSALS[status] ?? `it answers ${status}`, {
+    passing: status >= 500 || status === 429 || status === 408,
+  });
 
 async function readAll(answer: IncomingMessage): Promise<string> {
   try {

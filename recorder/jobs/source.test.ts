@@ -63,26 +63,28 @@ async function stage(t: TestContext) {
   /** What is wrong at `b`, by the number of the request for bytes. */
   const trouble: { of: (read: number) => Error | undefined; isAway: boolean } = { of: () => undefined, isAway: false };
   const cluster: ClusterFootage = {
-    nodeId: 'a',
     clock,
-    collect: async () => {
-      collections++;
-      return { footage: trouble.isAway ? footage.slice(0, 1) : footage, elsewhere: [] };
-    },
     by: { name: 'guard', credential: undefined },
-    holderOf: async () => ({
-      sizeOf: async ({ sizeBytes }) => sizeBytes,
-      stream: async ({ path }, { from, to }) => {
-        const err = trouble.of(reads++);
-        asked.push(from);
-        if (err) {
-          // Time passes as soon as somebody waits.
-          void setImmediate().then(() => clock.advance(60_000));
-          throw err;
-        }
-        return Readable.from([(files.get(path) as Buffer).subarray(from, to)]);
+    collector: {
+      own: { nodeId: 'a' },
+      collect: async () => {
+        collections++;
+        return { footage: trouble.isAway ? footage.slice(0, 1) : footage, elsewhere: [] };
       },
-    }),
+      holderOf: async () => ({
+        sizeOf: async ({ sizeBytes }) => sizeBytes,
+        stream: async ({ path }, { from, to }) => {
+          const err = trouble.of(reads++);
+          asked.push(from);
+          if (err) {
+            // Time passes as soon as somebody waits.
+            void setImmediate().then(() => clock.advance(60_000));
+            throw err;
+          }
+          return Readable.from([(files.get(path) as Buffer).subarray(from, to)]);
+        },
+      }),
+    },
   };
   const result = join(directory, 'jobs', 'one.mp4');
   const deps: PlannerDeps & WriteOptions = {
@@ -114,7 +116,10 @@ test('an export of all nodes has the pictures of both nodes', async (t) => {
 test('a holder of an older version is asked for the index of a completed file, and then for the samples', async (t) => {
   const { make, asked, deps } = await stage(t);
   await make();
-  const { footage } = await (deps.cluster as ClusterFootage).collect('gate', REQUEST);
+  const { footage } = await (deps.cluster as ClusterFootage).collector.collect('gate', REQUEST, {
+    name: '',
+    credential: undefined,
+  });
   const starts = footage[1]?.parts.starts;
   assert.deepEqual([asked.length, asked[0]], [2, starts?.at(-1)]);
 });
@@ -122,15 +127,18 @@ test('a holder of an older version is asked for the index of a completed file, a
 test('a holder that sent the index with the list is asked for the samples alone', async (t) => {
   const { make, asked, deps, files } = await stage(t);
   const cluster = deps.cluster as ClusterFootage;
-  const { footage } = await cluster.collect('gate', REQUEST);
+  const { footage } = await cluster.collector.collect('gate', REQUEST, cluster.by);
   const at = indexAt(footage[1] as Footage) as number;
   await make();
   asked.length = 0;
-  const collect: ClusterFootage['collect'] = async () => ({
+  const collect: ClusterFootage['collector']['collect'] = async () => ({
     footage: footage.map((file, i) => (i === 1 ? { ...file, index: files.get(file.path)?.subarray(at) } : file)),
     elsewhere: [],
   });
-  assert.deepEqual((await make({ cluster: { ...cluster, collect } })).numbers, numbers(0, 200));
+  assert.deepEqual(
+    (await make({ cluster: { ...cluster, collector: { ...cluster.collector, collect } } })).numbers,
+    numbers(0, 200),
+  );
   assert.equal(asked.length, 1);
   assert.ok((asked[0] as number) < at);
 });
@@ -152,9 +160,12 @@ for (const { name, nowMs, order } of [
       },
       cluster: {
         ...cluster,
-        collect: (...of) => {
-          told.push('files');
-          return cluster.collect(...of);
+        collector: {
+          ...cluster.collector,
+          collect: (...of) => {
+            told.push('files');
+            return cluster.collector.collect(...of);
+          },
         },
       },
     });
@@ -202,7 +213,8 @@ test('a file that a holder removes in the middle of an export is planned without
 test('an archive whose files cannot be read is said to be the reason, not the disk of the result', async (t) => {
   const { make, deps } = await stage(t);
   const fault = Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
-  const cluster = { ...(deps.cluster as ClusterFootage), collect: () => Promise.reject(fault) };
+  const { collector, ...around } = deps.cluster as ClusterFootage;
+  const cluster = { ...around, collector: { ...collector, collect: () => Promise.reject(fault) } };
   await assert.rejects(make({ cluster }), { code: 'archive-unreadable', message: 'the archive cannot be read (EIO)' });
   assert.throws(() => readFileSync(join(deps.recordPath, '../jobs/one.mp4')), { code: 'ENOENT' });
 });

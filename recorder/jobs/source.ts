@@ -10,7 +10,7 @@ import { errorCode } from '../../base/error.ts';
 import type { Interval } from '../../base/interval.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
-import type { Collected } from '../footage/collect.ts';
+import type { Collector } from '../footage/collect.ts';
 import { indexAt, type Footage } from '../footage/footage.ts';
 import type { ByteRange, Holder } from '../footage/holder.ts';
 import { FileGone, HolderLost } from '../footage/remote-file.ts';
@@ -61,13 +61,11 @@ export interface JobArchive {
 
 /** The footage of this node and of all others, as the caller of a job may see it. */
 export interface ClusterFootage {
-  /** The name of this node in `Footage`. */
-  readonly nodeId: string;
-  /** Throws ArchiveError. */
-  collect(cameraId: string, interval: Interval): Promise<Collected>;
-  /** The other node that has a file. Never rejects. */
-  holderOf(file: Footage): Promise<Pick<Holder, 'stream' | 'sizeOf'> | undefined>;
-  /** On whose behalf it is asked. */
+  readonly collector: Pick<Collector, 'collect'> & {
+    readonly own: Pick<Collector['own'], 'nodeId'>;
+    holderOf(file: Footage): Promise<Pick<Holder, 'stream' | 'sizeOf'> | undefined>;
+  };
+  /** On whose behalf others are asked. */
   readonly by: Asker;
   readonly clock: Clock;
 }
@@ -101,9 +99,10 @@ export async function sourcesOf(
       const { segments } = await archive.list(cameraId, { fromMs, toMs, tzOffsetMinutes: 0 });
       return segments.map(({ path }) => own(path));
     }
-    const { footage } = await readable(cluster.collect(cameraId, { fromMs, toMs }));
+    const { collector, by } = cluster;
+    const { footage } = await readable(collector.collect(cameraId, { fromMs, toMs }, by, true));
     return footage.map((file) =>
-      file.nodeId === cluster.nodeId
+      file.nodeId === collector.own.nodeId
         ? { ...own(file.path), footage: file }
         : { open: () => fileElsewhere(file, cluster, signal), footage: file },
     );
@@ -143,8 +142,8 @@ async function fileElsewhere(
   cluster: ClusterFootage,
   signal: AbortSignal,
 ): Promise<SourceFile | undefined> {
-  const { by, clock } = cluster;
-  const holder = await cluster.holderOf(file);
+  const { collector, by, clock } = cluster;
+  const holder = await collector.holderOf(file);
   if (!holder) return undefined;
   const { index } = file;
   const indexFrom = indexAt(file) ?? (index && file.sizeBytes);

@@ -11,9 +11,7 @@ import { stopwatch } from '../../test/support/stopwatch.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { cameraOfFootage } from '../../base/camera-id.ts';
 import { VirtualClock } from '../../base/clock.ts';
-import type { Interval } from '../../base/interval.ts';
 import { runOf, segmentPaths } from '../archive/test-support.ts';
-import type { Footage } from '../footage/footage.ts';
 import type { FootageHolder } from '../contract/other-node.ts';
 import { openFootage } from '../footage/open.ts';
 import { exportWindow } from '../jobs/export.ts';
@@ -147,13 +145,7 @@ async function cluster(
         wallMs: () => clock.wallMs(),
         version: '',
         spareBytes: async () => Infinity,
-        cluster: {
-          nodeId: name,
-          clock,
-          by: BY,
-          collect: (id: string, interval: Interval) => collector.collect(id, interval, BY, true),
-          holderOf: (file: Footage) => collector.holderOf(file),
-        },
+        cluster: { collector, by: BY, clock },
       };
       await exportWindow({ ...window, isOfAllNodes: true }, path, deps, new AbortController().signal);
       const bytes = readFileSync(path);

@@ -6,7 +6,6 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../base/clock.ts';
-import type { Interval } from '../../../base/interval.ts';
 import { silentLog } from '../../../base/log.ts';
 import { newAuthority } from '../../../base/x509.ts';
 import { Archive } from '../../../recorder/archive/archive.ts';
@@ -109,13 +108,7 @@ async function measure(
     peers,
     cluster: { nodeId: 'a', footageHolders: async (id) => (id === cameraId(MOVING) ? holders : []) },
   });
-  const cluster = {
-    nodeId: 'a',
-    clock: systemClock,
-    by: BY,
-    collect: (id: string, interval: Interval) => collector.collect(id, interval, BY, true),
-    holderOf: (file: Parameters<typeof collector.holderOf>[0]) => collector.holderOf(file),
-  };
+  const cluster = { collector, by: BY, clock: systemClock };
   const result = join(stage, 'result.mp4');
   const exported = async (camera: number, run: number): Promise<{ readonly ms: number; readonly cpuMs: number }> => {
     const middleMs = START_MS + middle * filesOfThird(seconds) * SEGMENT_SECONDS * 1000;
