@@ -12,7 +12,6 @@ import { parseJson } from '../../base/parse-json.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { JobError, diskError } from './error.ts';
 import { findMember } from './members.ts';
-import { CHECK_BYTES, SYNC_BYTES } from './write-movie.ts';
 import { PeerFailure, askMember, askPeer, unreachable, type PeerAccess } from './peer-request.ts';
 
 /** The position of a part of an assembly. */
@@ -103,6 +102,9 @@ const DonePart = PeerJob.extend({ size_bytes: z.number().int().positive() }).tra
 export type DonePart = z.output<typeof DonePart>;
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+/** Bytes that are written between two checks of the free space. */
+const CHECK_BYTES = 64 * 1024 * 1024;
+const SYNC_BYTES = 32 * 1024 * 1024;
 /** Time between the first two requests for the state of a job: most parts are copied within a fraction of a second. */
 const FIRST_POLL_MS = 50;
 

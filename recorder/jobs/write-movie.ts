@@ -21,9 +21,9 @@ export const COPY_BYTES = (BUFFERS + 2) * BLOCK_BYTES;
 /** The heads of fragments lie between ranges: reading over them is faster than a new read. */
 const MAX_HOLE_BYTES = 64 * 1024;
 /** Bytes that are written between two checks of the free space. */
-export const CHECK_BYTES = 64 * 1024 * 1024;
+const CHECK_BYTES = 64 * 1024 * 1024;
 /** Bytes between two syncs: one sync of gigabytes at the end would delay recording. */
-export const SYNC_BYTES = 32 * 1024 * 1024;
+const SYNC_BYTES = 32 * 1024 * 1024;
 /** The limit of writev (POSIX: IOV_MAX). */
 const MAX_SLICES = 1000;
 
