@@ -6,14 +6,10 @@
 // clock is that of the arrivals.
 
 /** The least delayed frame of each interval of this length is kept, for five minutes. */
-const BUCKET_MS = 2_000;
-const BUCKETS = 150;
-/**
- * A clock that is off by more than 2 % is not just inexact but wrong. With a clock that slow, a media millisecond takes 1 / 0.98
- * ms.
- */
-const MAX_SLOPE = 0.0205;
-const STEEP = 0.022;
+const INTERVAL_MS = 2_000;
+const INTERVALS = 150;
+/** A clock that is off by more than 2 % is not just inexact but wrong. This leaves room for what the network does to the hull. */
+const MAX_SLOPE = 0.022;
 /** The allowed deviation from the previously known slope grows with the observed time, up to this. */
 const PROVEN_MS = 40_000;
 /** If an interval lowers the line by more than this, the reason is not the clock: all frames before were delayed. */
@@ -21,55 +17,41 @@ const MAX_LOWERED_MS = 100;
 /** Frames follow the line at most this much faster or slower than their media time. */
 const MAX_SLEW = 0.04;
 
-/** Work space of `#fit`. */
-const hull = new Int16Array(BUCKETS);
+interface Arrived {
+  readonly mediaMs: number;
+  /** Arrival minus media time. */
+  readonly delayMs: number;
+}
 
 export class WallLine {
-  /** Wall milliseconds per media millisecond, minus one. */
+  /** Wall milliseconds per media millisecond, minus one; on the line, wall time is media time × (1 + slope) + offset. */
   #slope: number;
-  #knownSlope: number;
-  /** On the line, wall time is media time × (1 + slope) + offset. */
   #offset = 0;
-  /** Rings of media time and (arrival - media time), with `#count` entries; the last one is at `#newest`. */
-  readonly #media = new Float64Array(BUCKETS);
-  readonly #delay = new Float64Array(BUCKETS);
-  #count = 0;
-  #newest = -1;
-  #bucketEndMs = -Infinity;
+  /** The slope if it is based on five minutes, otherwise that of earlier connections of the camera. */
+  knownSlope: number;
+  /** The least delayed frames, oldest first. */
+  readonly #least: Arrived[] = [];
+  #intervalEndMs = -Infinity;
   #loweredMs = 0;
   #hullSlope = 0;
   #placedMedia = -Infinity;
-  #placedWall = 0;
-  #pushedMs = 0;
+  /** Wall time of the last placed frame. */
+  placedWall = 0;
+  /** By how much frames were recently moved, because they would have been dated after their arrival. */
+  pushedMs = 0;
 
-  /** `slope`: learnt from earlier connections of the camera. */
   constructor(slope: number) {
     this.#slope = slope;
-    this.#knownSlope = slope;
+    this.knownSlope = slope;
   }
 
   get isEmpty(): boolean {
-    return this.#count === 0;
-  }
-
-  /** The slope if it is based on five minutes, otherwise the previously known one. */
-  get knownSlope(): number {
-    return this.#knownSlope;
+    return this.#least.length === 0;
   }
 
   /** For five minutes the clock has been wrong by more than any real clock is. */
   get isTooSteep(): boolean {
-    return this.#count === BUCKETS && Math.abs(this.#hullSlope) > STEEP;
-  }
-
-  /** By how much frames were recently moved, because they would have been dated after their arrival. */
-  get pushedMs(): number {
-    return this.#pushedMs;
-  }
-
-  /** Wall time of the last placed frame. */
-  get placedWall(): number {
-    return this.#placedWall;
+    return this.#least.length === INTERVALS && Math.abs(this.#hullSlope) > MAX_SLOPE;
   }
 
   get hasPlaced(): boolean {
@@ -87,75 +69,56 @@ export class WallLine {
 
   /** Records a frame; it need not be placed. */
   observe(mediaMs: number, arrivalMs: number): void {
-    const delay = arrivalMs - mediaMs;
-    if (arrivalMs >= this.#bucketEndMs) {
-      this.#bucketEndMs = arrivalMs + BUCKET_MS;
+    const least = this.#least;
+    const arrived = { mediaMs, delayMs: arrivalMs - mediaMs };
+    if (arrivalMs >= this.#intervalEndMs) {
+      this.#intervalEndMs = arrivalMs + INTERVAL_MS;
       this.#loweredMs = 0;
-      this.#newest = (this.#newest + 1) % BUCKETS;
-      if (this.#count < BUCKETS) this.#count++;
-      this.#media[this.#newest] = mediaMs;
-      this.#delay[this.#newest] = delay;
+      if (least.push(arrived) > INTERVALS) least.shift();
       this.#fit();
-    } else if (delay < (this.#delay[this.#newest] as number)) {
-      this.#media[this.#newest] = mediaMs;
-      this.#delay[this.#newest] = delay;
-    }
-    const above = this.at(mediaMs) - arrivalMs;
-    if (above <= 0) return;
-    this.#offset -= above;
-    this.#loweredMs += above;
-    if (this.#loweredMs > MAX_LOWERED_MS) this.#count = 1;
+    } else if (arrived.delayMs < (least.at(-1) as Arrived).delayMs) least[least.length - 1] = arrived;
+    const aboveMs = this.at(mediaMs) - arrivalMs;
+    if (aboveMs <= 0) return;
+    this.#offset -= aboveMs;
+    this.#loweredMs += aboveMs;
+    if (this.#loweredMs > MAX_LOWERED_MS) least.splice(0, least.length - 1);
   }
 
   /** Wall time of a frame that was observed: near the line, in the order of the frames, never after its arrival. */
   place(mediaMs: number, arrivalMs: number): number {
     const stepMs = mediaMs - this.#placedMedia;
-    if (stepMs <= 0) return this.#placedWall + stepMs;
-    const last = this.#placedWall;
+    const last = this.placedWall;
+    if (stepMs <= 0) return last + stepMs;
     let wall = this.at(mediaMs);
-    if (stepMs !== Infinity) {
+    if (this.hasPlaced) {
       wall = Math.max(last + stepMs * (1 - MAX_SLEW), Math.min(last + stepMs * (1 + MAX_SLEW), wall));
-      this.#pushedMs = Math.max(0, this.#pushedMs + Math.max(0, wall - arrivalMs) - stepMs * MAX_SLOPE);
+      this.pushedMs = Math.max(0, this.pushedMs + Math.max(0, wall - arrivalMs) - stepMs * MAX_SLOPE);
     }
     this.#placedMedia = mediaMs;
-    this.#placedWall = Math.min(wall, arrivalMs);
-    return this.#placedWall;
-  }
-
-  get #spanMs(): number {
-    const oldest = (this.#newest + BUCKETS - this.#count + 1) % BUCKETS;
-    return this.#count === 0 ? 0 : (this.#media[this.#newest] as number) - (this.#media[oldest] as number);
+    this.placedWall = Math.min(wall, arrivalMs);
+    return this.placedWall;
   }
 
   /** The slope is that of the hull's edge over the middle; the line touches the hull from below. */
   #fit(): void {
-    const media = this.#media;
-    const delay = this.#delay;
-    const slopeOf = (a: number, b: number): number =>
-      ((delay[b] as number) - (delay[a] as number)) / ((media[b] as number) - (media[a] as number));
-    let size = 0;
-    for (let i = this.#count - 1; i >= 0; i--) {
-      const at = (this.#newest + BUCKETS - i) % BUCKETS;
-      if (size > 0 && (media[at] as number) <= (media[hull[size - 1] as number] as number)) continue;
-      while (size >= 2) {
-        const last = hull[size - 1] as number;
-        if (slopeOf(hull[size - 2] as number, last) < slopeOf(last, at)) break;
-        size--;
-      }
-      hull[size++] = at;
+    const hull: Arrived[] = [];
+    for (const arrived of this.#least) {
+      if (arrived.mediaMs <= (hull.at(-1)?.mediaMs ?? -Infinity)) continue;
+      while (slopeOf(hull.at(-2), hull.at(-1)) >= slopeOf(hull.at(-1), arrived)) hull.pop();
+      hull.push(arrived);
     }
-    const middle = (media[hull[0] as number] as number) + this.#spanMs / 2;
-    let edge = 0;
-    while (edge < size - 2 && (media[hull[edge + 1] as number] as number) < middle) edge++;
-    this.#hullSlope = size < 2 ? this.#knownSlope : slopeOf(hull[edge] as number, hull[edge + 1] as number);
-    const leeway = MAX_SLOPE * Math.min(1, this.#spanMs / PROVEN_MS);
-    const near = Math.max(this.#knownSlope - leeway, Math.min(this.#knownSlope + leeway, this.#hullSlope));
+    const [oldest, newest] = [hull[0] as Arrived, this.#least.at(-1) as Arrived];
+    const spanMs = newest.mediaMs - oldest.mediaMs;
+    const edge = hull.findIndex(({ mediaMs }, i) => i > 0 && mediaMs >= oldest.mediaMs + spanMs / 2);
+    this.#hullSlope = edge > 0 ? slopeOf(hull[edge - 1], hull[edge]) : this.knownSlope;
+    const leeway = MAX_SLOPE * Math.min(1, spanMs / PROVEN_MS);
+    const near = Math.max(this.knownSlope - leeway, Math.min(this.knownSlope + leeway, this.#hullSlope));
     this.#slope = Math.max(-MAX_SLOPE, Math.min(MAX_SLOPE, near));
-    if (this.#count === BUCKETS) this.#knownSlope = this.#slope;
-    this.#offset = Infinity;
-    for (let i = 0; i < size; i++) {
-      const at = hull[i] as number;
-      this.#offset = Math.min(this.#offset, (delay[at] as number) - this.#slope * (media[at] as number));
-    }
+    if (this.#least.length === INTERVALS) this.knownSlope = this.#slope;
+    this.#offset = Math.min(...hull.map(({ mediaMs, delayMs }) => delayMs - this.#slope * mediaMs));
   }
 }
+
+/** From one frame to a later one; not a number if one is missing. */
+const slopeOf = (a: Arrived | undefined, b: Arrived | undefined): number =>
+  a && b ? (b.delayMs - a.delayMs) / (b.mediaMs - a.mediaMs) : NaN;
