@@ -5,7 +5,8 @@
 import type { Witness, Rejected } from '../contract/camera-status.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
-import { RtpClock } from './rtp-clock.ts';
+import { MAX_DISTANCES, PAUSE_MS, RtpClock } from './rtp-clock.ts';
+import type { WallLine } from './wall-line.ts';
 
 /** What lasts this long, or comes three times within it, is no accident; and clocks that are compared after it may have drifted. */
 const LONG_MS = 60_000;
@@ -19,9 +20,6 @@ const RIGHT_MS = 1_000;
 export const MAX_DELAY_MS = 12_000;
 /** ...and useless ones, if that took long to develop, or occurred twice within this time. */
 const AGAIN_MS = 300_000;
-/** More than this, and than this many usual distances, without a picture is a gap and not a long picture. */
-const MAX_PICTURE_MS = 1_000;
-const MAX_PICTURE_DISTANCES = 5;
 /** How long it is remembered that a camera varies its rate, which two long distances in a row show. */
 const SLOW_VALID_MS = HOUR_MS;
 /** This many timestamps in a row that do not advance, or that are closer than pictures are, are useless if the arrival denies them. */
@@ -37,10 +35,8 @@ const UNPROVEN_MS = 300;
 const PROVEN_MS = 5_000;
 /** After this time the clocks of the two streams may have drifted apart by some milliseconds since RTP-Info. */
 const START_VALID_MS = 10_000;
-/** Reports at least this far apart show the rate of the timestamps, if they and arrival agree to the second, and it is off by the third. */
+/** Reports at least this far apart show the rate of the timestamps. */
 const MIN_COMPARED_MS = 15_000;
-const MAX_RATE_ERROR = 0.01;
-const WRONG_RATE = 0.03;
 
 type Kind = 'video' | 'audio';
 
@@ -73,13 +69,6 @@ interface Report {
 interface Heard extends Report {
   /** How its two clocks advanced since the report before it. */
   readonly verdict: 'first' | 'proven' | 'contradicted';
-}
-
-/** The wall times that a run gave to its pictures. */
-interface DatedPicture {
-  /** By how much pictures were moved lately, because they would have been dated after their arrival. */
-  readonly pushedMs: number;
-  readonly isTooSteep: boolean;
 }
 
 export class Judge {
@@ -117,9 +106,9 @@ export class Judge {
   #believedAtMs = 0;
   /** The last difference between what the camera proved about picture and sound, and the arrival. */
   #biasMs = 0;
-  /** The first report of the video since its last clock step, and the rate that the last comparison with it found wrong. */
+  /** The first report of the video since its last clock step or comparison, and whether that comparison found a wrong rate. */
   #compared: Report | undefined;
-  #wrongRate = NaN;
+  #hadWrongRate = false;
   #ahead: { readonly ms: number; readonly atMs: number } | undefined;
 
   constructor(options: JudgeOptions) {
@@ -180,7 +169,7 @@ export class Judge {
    */
   areContradicted(
     delayMs: number,
-    { pushedMs, isTooSteep }: DatedPicture,
+    { pushedMs, isTooSteep }: WallLine,
     arrivalMs: number,
     passingMs = PASSING_MS,
   ): boolean {
@@ -278,13 +267,9 @@ export class Judge {
   /** `message`: what contradicts the witness; undefined if nothing does. */
   #judgeWitness(witness: Witness, message: string | undefined): void {
     const before = this.#rejected.get(witness);
-    if (message === before?.message) return;
     if (message === undefined) this.#rejected.delete(witness);
-    else
-      this.#rejected.set(witness, {
-        ...this.#rejectedAs(witness, message),
-        ...(before && { sinceMs: before.sinceMs }),
-      });
+    else if (message !== before?.message)
+      this.#rejected.set(witness, { ...this.#rejectedAs(witness, message), ...(before && { sinceMs: before.sinceMs }) });
   }
 
   #rejectStamps(message: string, nowMs: number): void {
@@ -303,7 +288,7 @@ export class Judge {
     this.#heard[kind] = undefined;
     this.#starts[kind] = undefined;
     this.#compared = undefined;
-    this.#wrongRate = NaN;
+    this.#hadWrongRate = false;
   }
 
   /** Clocks are set now and then. One that is set all the time tells none, and would end a file each time. */
@@ -345,7 +330,7 @@ export class Judge {
   #standsStill(arrivalMs: number, isBehindLoss: boolean): boolean {
     const { advanceMs, usualMs } = this.clocks.video;
     if (advanceMs === 0) return false;
-    const limitMs = Math.max(MAX_PICTURE_MS, MAX_PICTURE_DISTANCES * Math.max(usualMs, this.#slowMs));
+    const limitMs = Math.max(PAUSE_MS, MAX_DISTANCES * Math.max(usualMs, this.#slowMs));
     // Lost pictures do not show how the camera varies its rate.
     if (isBehindLoss) return advanceMs > limitMs;
     const twoMs = Math.min(advanceMs, this.#distanceMs);
@@ -356,7 +341,7 @@ export class Judge {
       this.#slowMs = twoMs;
       this.#slowAtMs = arrivalMs;
     }
-    return advanceMs > limitMs && twoMs * MAX_PICTURE_DISTANCES < advanceMs;
+    return advanceMs > limitMs && twoMs * MAX_DISTANCES < advanceMs;
   }
 
   get #isBelievable(): boolean {
@@ -380,22 +365,21 @@ export class Judge {
   }
 
   /**
-   * Whether the camera's own clock and the arrival both show that the timestamps have a wrong rate, and the packets have it as the
-   * reports do. The result must be the same twice in a row, because many cameras report the timestamp of a picture that has
-   * waited together with the time at which it is sent.
+   * Whether the camera's own clock and the arrival agree, and both contradict the timestamps of the packets. They must do so twice in a
+   * row, because many cameras report the timestamp of a picture that has waited together with the time at which it is sent.
    */
   #hasWrongRate(report: Report): boolean {
-    const first = (this.#compared ??= report);
-    const passed = between(first, report);
+    const passed = between((this.#compared ??= report), report);
     if (passed.atMs < MIN_COMPARED_MS) return false;
     this.#compared = report;
-    const rate = passed.mediaMs / passed.cameraMs;
-    const isTrueClock = Math.abs(passed.cameraMs / passed.atMs - 1) < MAX_RATE_ERROR;
-    const isOfPackets = Math.abs(passed.packetMs - passed.mediaMs) < Math.abs(passed.mediaMs - passed.cameraMs) / 2;
-    const isWrong = isTrueClock && isOfPackets && Math.abs(rate - 1) > WRONG_RATE;
-    const isAgain = isWrong && Math.abs(rate - this.#wrongRate) < MAX_RATE_ERROR;
-    this.#wrongRate = isWrong ? rate : NaN;
-    return isAgain;
+    const hadWrongRate = this.#hadWrongRate;
+    const { usualMs } = this.clocks.video;
+    const differ = (change: Partial<Report>): string | undefined => contradiction({ ...passed, ...change }, usualMs);
+    this.#hadWrongRate =
+      differ({}) === NOT_OF_CLOCK &&
+      differ({ cameraMs: passed.atMs }) === NOT_OF_CLOCK &&
+      differ({ mediaMs: passed.atMs }) === undefined;
+    return hadWrongRate && this.#hadWrongRate;
   }
 
   /** A report can arrive only late, so the one that shows the camera furthest ahead is the most exact. */
@@ -416,6 +400,9 @@ function between(a: Report, b: Report): Report {
   };
 }
 
+const NOT_OF_CLOCK = 'the clock in sender reports does not run as the timestamps of the packets';
+const NOT_OF_PACKETS = 'the timestamps in sender reports are not those of the packets';
+
 /**
  * What two reports in a row contradict. A clock that is set and one that stands still both show in two reports, whatever the network
  * does.
@@ -423,8 +410,5 @@ function between(a: Report, b: Report): Report {
 function contradiction({ cameraMs, mediaMs, packetMs, atMs }: Report, usualMs: number): string | undefined {
   const inexactMs = INEXACT_MS + usualMs + INEXACT_RATE * Math.abs(atMs);
   if (Math.abs(mediaMs - cameraMs) <= inexactMs) return undefined;
-  const isOfPackets = Math.abs(mediaMs - packetMs) <= Math.abs(cameraMs - packetMs);
-  return isOfPackets
-    ? 'the clock in sender reports does not run as the timestamps of the packets'
-    : 'the timestamps in sender reports are not those of the packets';
+  return Math.abs(mediaMs - packetMs) <= Math.abs(cameraMs - packetMs) ? NOT_OF_CLOCK : NOT_OF_PACKETS;
 }

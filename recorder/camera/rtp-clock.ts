@@ -5,13 +5,13 @@
 
 /** A timestamp is odd if it is further than this, and than this many usual distances, from what the arrival allows. */
 const MAX_STEP_MS = 500;
-const MAX_STEP_DISTANCES = 5;
+export const MAX_DISTANCES = 5;
+/** More than this, and than that many usual distances, without a frame is a pause, even if the timestamp after it is odd. */
+export const PAUSE_MS = 1_000;
 /** Without B-frames, a timestamp that goes back by less than this share of a step was taken when the picture left, not before. */
 const INEXACT = 1 / 4;
 /** In decoding order, pictures go back by at most this many (DPB size, ITU-T H.264 A.3.1, H.265 A.4.2). */
 const MAX_REORDER = 16;
-/** A pause longer than this, and longer than a step, counts as a pause even if the timestamp after it is odd. */
-const PAUSE_MS = 1_000;
 /** This many odd timestamps in a row that agree are a new clock, not errors. */
 const PERSISTENT = 3;
 const HISTORY = 15;
@@ -41,10 +41,8 @@ export class RtpClock {
   #framesSinceHighest = 0;
   #oddStamp = 0;
   #odd = 0;
-  /** The last distances of frames, a ring with `#distanceCount` entries. */
-  readonly #distances = new Float64Array(HISTORY);
-  #distanceCount = 0;
-  #nextDistance = 0;
+  /** The last distances of frames. */
+  readonly #distances: number[] = [];
   #sinceMedian = 0;
   #usualTicks: number;
 
@@ -87,7 +85,7 @@ export class RtpClock {
       return this.#believe(timestamp, ticks);
     }
     const usual = this.#usualTicks;
-    const limit = Math.max(MAX_STEP_MS * this.#ticksPerMs, MAX_STEP_DISTANCES * usual);
+    const limit = Math.max(MAX_STEP_MS * this.#ticksPerMs, MAX_DISTANCES * usual);
     const back = mayReorder ? Math.max(limit, MAX_REORDER * usual) : limit * INEXACT;
     const ahead = ticks - this.#highest;
     const repeats = timestamp === this.#raw;
@@ -100,7 +98,7 @@ export class RtpClock {
       this.#placeOdd(timestamp, paused ? elapsedMs * this.#ticksPerMs : usual, Math.max(limit, back));
     } else {
       this.#odd = 0;
-      if (ahead > 0 && !(isBehindLoss && this.#distanceCount > 0)) this.#learn(ahead / this.#framesSinceHighest);
+      if (ahead > 0 && !(isBehindLoss && this.#distances.length > 0)) this.#learn(ahead / this.#framesSinceHighest);
       this.#believe(timestamp, ticks);
       this.#place(mayReorder ? ticks : Math.max(ticks, this.#highest + 1));
     }
@@ -141,13 +139,11 @@ export class RtpClock {
   }
 
   #learn(distance: number): void {
-    this.#distances[this.#nextDistance] = distance;
-    this.#nextDistance = (this.#nextDistance + 1) % HISTORY;
-    if (this.#distanceCount < HISTORY) this.#distanceCount++;
+    const distances = this.#distances;
+    if (distances.push(distance) > HISTORY) distances.shift();
     // Sorted for each of the first frames, then only sometimes.
-    if (this.#distanceCount > HISTORY / 2 && ++this.#sinceMedian < HISTORY) return;
+    if (distances.length > HISTORY / 2 && ++this.#sinceMedian < HISTORY) return;
     this.#sinceMedian = 0;
-    const sorted = this.#distances.slice(0, this.#distanceCount).sort();
-    this.#usualTicks = Math.round(sorted[sorted.length >> 1] as number);
+    this.#usualTicks = Math.round(distances.toSorted((a, b) => a - b)[distances.length >> 1] as number);
   }
 }

@@ -3,10 +3,8 @@
 /** Smaller corrections change at most one frame per second. */
 const MAX_JUMP_MS = 300;
 const CORRECTION_INTERVAL_MS = 1_000;
-/** Smaller deviations are not corrected. */
-const DEAD_BAND_MS = 10;
-/** Frames further than this from their place, and than half their duration, are moved there. */
-const TOLERANCE_MS = 15;
+/** Smaller deviations are not corrected, nor those of a frame that are smaller than half of it. */
+const TOLERANCE_MS = 10;
 
 export class SoundPlace {
   #shiftMs: number | undefined;
@@ -19,7 +17,7 @@ export class SoundPlace {
     if (wantedMs === undefined) return this.#shiftMs ?? 0;
     const errorMs = wantedMs - (this.#shiftMs ?? Infinity);
     if (Math.abs(errorMs) >= MAX_JUMP_MS) this.#shiftMs = wantedMs;
-    else if (Math.abs(errorMs) > DEAD_BAND_MS && arrivalMs - this.#correctedAtMs >= CORRECTION_INTERVAL_MS) {
+    else if (Math.abs(errorMs) > TOLERANCE_MS && arrivalMs - this.#correctedAtMs >= CORRECTION_INTERVAL_MS) {
       this.#shiftMs = wantedMs - errorMs + Math.max(-frameMs, Math.min(frameMs, errorMs));
       this.#correctedAtMs = arrivalMs;
     }
