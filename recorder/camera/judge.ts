@@ -269,7 +269,10 @@ export class Judge {
     const before = this.#rejected.get(witness);
     if (message === undefined) this.#rejected.delete(witness);
     else if (message !== before?.message)
-      this.#rejected.set(witness, { ...this.#rejectedAs(witness, message), ...(before && { sinceMs: before.sinceMs }) });
+      this.#rejected.set(witness, {
+        ...this.#rejectedAs(witness, message),
+        ...(before && { sinceMs: before.sinceMs }),
+      });
   }
 
   #rejectStamps(message: string, nowMs: number): void {

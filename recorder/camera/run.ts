@@ -6,7 +6,6 @@ import { TICKS_PER_MS, type TrackParameters } from '../mp4/sample.ts';
 import { ArrivalClock } from './arrival-clock.ts';
 import { DecodeOrder } from './decode-order.ts';
 import { LOOK_MS, MAX_DELAY_MS, type Judge, type JudgeMemory } from './judge.ts';
-import type { KeyPictureMemory } from './key-pictures.ts';
 import type { RtpClock } from './rtp-clock.ts';
 import type { EndReason, SampleSink } from '../contract/sink.ts';
 import { SoundPlace } from './sound-place.ts';
@@ -22,23 +21,20 @@ const MAX_SETTLE_MS = 8_000;
 const LESS_DELAY_MS = 100;
 /** Frames that waited together arrive within this time. */
 const BURST_MS = 100;
-/** Maximum number of frames held back, whatever a camera sends meanwhile. None are held back when memory is scarce. */
-const MAX_SETTLING_UNITS = 1_000;
-/**
- * If the host clock steps by more, the run ends; a smaller step is followed at this rate, above the noise of reading two clocks.
- */
+/** If the host clock steps by more, the run ends; a smaller step is followed at this rate. */
 const MAX_HOST_STEP_MS = 1_000;
 const MAX_HOST_SLEW = 0.02;
-const HOST_NOISE_MS = 5;
 /** Run time at which the first picture of a run is shown, so that decoding times and early audio are not negative. */
 const RUN_START_MS = 10_000;
 const ASSUMED_DISTANCE_MS = 40;
 
 /** What was learnt from a camera's connections beyond its parameter sets and timestamps; kept across connections. */
-export interface TimelineMemory extends JudgeMemory, KeyPictureMemory {
+export interface TimelineMemory extends JudgeMemory {
   reorderDepth: number;
   /** The deviation of the camera's clock: wall milliseconds per media millisecond, minus one. */
   slope?: number;
+  /** The last key frames, oldest first: timestamp, size, and the last bytes. */
+  keyPictures?: string[];
 }
 
 /** Receives the outcome of the frames of a connection. */
@@ -53,13 +49,19 @@ export interface TimelineOwner {
   clockWrong(errorMs: number, isUseless: boolean): void;
 }
 
-interface RunOptions {
+export interface TimelineOptions {
   readonly clock: Clock;
   readonly sink: SampleSink;
+  readonly newRunId: () => string;
+  /**
+   * Clock rates of the RTP streams in Hz; `audioClockRate` is 0 if there is no audio. If the camera offers only audio, it takes
+   * the place of the video, and every frame is a key frame.
+   */
+  readonly videoClockRate: number;
+  readonly audioClockRate: number;
+  /** What was learnt from earlier connections of this camera; kept by the caller. */
   readonly memory: TimelineMemory;
-  readonly runId: string;
   readonly owner: TimelineOwner;
-  readonly judge: Judge;
 }
 
 interface Unit {
@@ -71,39 +73,22 @@ interface Unit {
   readonly arrivalMs: number;
 }
 
-interface Settling {
-  readonly kind: 'settling';
-  readonly units: Unit[];
-  readonly fromMs: number;
-  /** The frame with which the delay last fell by much. */
-  least: { readonly mediaMs: number; readonly arrivalMs: number };
-  /** When a frame first showed that the delay falls no more: silence does not. */
-  shownAtMs: number;
-}
-
-interface Flowing {
-  readonly kind: 'flowing';
-  lead: TrackParameters;
-  readonly audio: AudioParameters | undefined;
-}
-
-/** The delay may fall by little from frame to frame: it is compared with that of the frame with which it last fell by much. */
-function noteDelay(state: Settling, mediaMs: number, arrivalMs: number): void {
-  const mediaPassedMs = mediaMs - state.least.mediaMs;
-  const passedMs = arrivalMs - state.least.arrivalMs;
-  if (passedMs < mediaPassedMs - LESS_DELAY_MS) {
-    state.least = { mediaMs, arrivalMs };
-    state.shownAtMs = Infinity;
-  } else if (Math.min(passedMs, mediaPassedMs) >= SETTLE_MS) {
-    state.shownAtMs = Math.min(state.shownAtMs, arrivalMs);
-  }
-}
-
 export class Run {
-  readonly #options: RunOptions;
+  readonly #options: TimelineOptions;
+  readonly #judge: Judge;
+  readonly #runId: string;
   /** Clock of the leading stream. */
   readonly #clock: RtpClock;
-  #state: Settling | Flowing;
+  /** What is held back until the place of the run is known; undefined from then on. */
+  #held: Unit[] | undefined = [];
+  readonly #fromMs: number;
+  /** The frame with which the delay last fell by much. */
+  #least: { readonly mediaMs: number; readonly arrivalMs: number } = { mediaMs: 0, arrivalMs: Infinity };
+  /** When a frame first showed that the delay falls no more: silence does not. */
+  #shownAtMs = Infinity;
+  /** What the sink knows of the tracks; undefined while all is held back. */
+  #lead: TrackParameters | undefined;
+  #audio: AudioParameters | undefined;
   /** Why the run ends at the next key frame. */
   endsAs: EndReason | undefined;
   /** Media time of the first picture. */
@@ -123,24 +108,19 @@ export class Run {
   #delayMs = 0;
 
   /** Starts with the key frame that the judge has just taken; it must still be passed to `lead`. */
-  constructor(options: RunOptions, depth: number, arrivalMs: number) {
-    const { judge, memory } = options;
+  constructor(options: TimelineOptions, judge: Judge, depth: number, arrivalMs: number) {
     const clock = judge.clocks.video;
     this.#options = options;
+    this.#judge = judge;
+    this.#runId = options.newRunId();
     this.#clock = clock;
     judge.begin(arrivalMs);
-    this.#state = {
-      kind: 'settling',
-      units: [],
-      fromMs: arrivalMs,
-      least: { mediaMs: 0, arrivalMs: Infinity },
-      shownAtMs: Infinity,
-    };
+    this.#fromMs = arrivalMs;
     this.#originMs = clock.mediaMs;
     this.#mediaMs = clock.mediaMs;
     this.#usualMs = clock.usualMs;
     this.#order = new DecodeOrder(depth);
-    this.#videoLine = new WallLine(memory.slope ?? 0);
+    this.#videoLine = new WallLine(options.memory.slope ?? 0);
     this.#hostOffsetMs = this.#readHost();
     this.#hostReadMs = arrivalMs;
     if (judge.isByArrival) this.#arrivals = this.#newArrivals(arrivalMs);
@@ -163,21 +143,19 @@ export class Run {
   /** Takes the access unit whose timestamp the clock has just taken: a picture, or an audio frame if there is no video. */
   lead(unit: AccessUnit, parameters: TrackParameters, arrivalMs: number): void {
     const clock = this.#clock;
-    if (this.#state.kind === 'flowing' && this.#areContradicted(this.#delayMs, arrivalMs)) this.#startOver(arrivalMs);
+    if (!this.#held && this.#areContradicted(this.#delayMs, arrivalMs)) this.#startOver(arrivalMs);
     const mediaMs = this.#arrivals?.push(clock.mediaMs, clock.usualMs, arrivalMs) ?? clock.mediaMs;
     // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run and cannot be decoded.
     if (mediaMs < this.#originMs) return this.#options.owner.discarded(parameters.kind, 1);
     this.#mediaMs = Math.max(this.#mediaMs, mediaMs);
     this.#usualMs = this.#arrivals?.usualMs ?? clock.usualMs;
     this.#videoLine.observe(mediaMs, arrivalMs);
-    const state = this.#state;
-    if (state.kind === 'settling') {
-      noteDelay(state, mediaMs, arrivalMs);
-      this.#wait(state, { unit, leads: true, parameters, mediaMs, arrivalMs });
-      return;
+    if (this.#held) {
+      this.#noteDelay(mediaMs, arrivalMs);
+      return this.#wait(this.#held, { unit, leads: true, parameters, mediaMs, arrivalMs });
     }
     this.#followHost(arrivalMs);
-    this.#emitLead(state, unit, parameters, mediaMs, arrivalMs);
+    this.#emitLead(unit, parameters, mediaMs, arrivalMs);
     this.#delayMs = arrivalMs - this.#videoLine.placedWall;
   }
 
@@ -185,9 +163,8 @@ export class Run {
   audio(unit: AccessUnit, parameters: AudioParameters, mediaMs: number, arrivalMs: number): void {
     // A frame has the timestamp of its first sample but can be sent only when its last one has been captured.
     this.#audioLine.observe(mediaMs, arrivalMs - (unit.durationTicks * 1000) / parameters.sampleRate);
-    const state = this.#state;
-    if (state.kind === 'settling') this.#wait(state, { unit, leads: false, parameters, mediaMs, arrivalMs });
-    else this.#emitAudio(state, unit, parameters, mediaMs, arrivalMs);
+    if (this.#held) this.#wait(this.#held, { unit, leads: false, parameters, mediaMs, arrivalMs });
+    else this.#emitAudio(unit, parameters, mediaMs, arrivalMs);
   }
 
   /** The clock of the audio has made a step. */
@@ -197,12 +174,13 @@ export class Run {
   }
 
   tick(nowMs: number): void {
-    const state = this.#state;
-    if (state.kind === 'settling' && this.#isSettled(state, nowMs)) this.#flow(state.units);
+    if (!this.#held) return;
+    const isSettled = nowMs - this.#fromMs >= MAX_SETTLE_MS || nowMs - this.#shownAtMs >= BURST_MS;
+    if (isSettled || this.#held.at(-1)?.unit.data.slab.isScarce) this.#flow(this.#held);
   }
 
   end(reason: EndReason): void {
-    if (this.#state.kind === 'settling') this.#flow(this.#state.units);
+    if (this.#held) this.#flow(this.#held);
     if (!this.#arrivals) this.#options.memory.slope = this.#videoLine.knownSlope;
     this.#options.sink.end(reason);
   }
@@ -214,46 +192,47 @@ export class Run {
     this.#audioLine = new WallLine(0);
     this.#soundAtMs = -Infinity;
     if (this.#arrivals) return;
-    if (this.#state.kind === 'settling') {
-      for (const entry of this.#state.units.filter(({ leads }) => leads)) this.#stampAgain(entry);
+    // What is held back is dated again.
+    const held = (this.#held ?? []).filter(({ leads }) => leads);
+    const [first] = held;
+    this.#arrivals = first
+      ? new ArrivalClock(first.mediaMs, first.mediaMs, ASSUMED_DISTANCE_MS, first.arrivalMs)
+      : this.#newArrivals(arrivalMs);
+    for (const entry of held) {
+      this.#mediaMs = entry.mediaMs = this.#arrivals.push(entry.mediaMs, this.#clock.usualMs, entry.arrivalMs);
+      this.#videoLine.observe(entry.mediaMs, entry.arrivalMs);
     }
-    this.#arrivals ??= this.#newArrivals(arrivalMs);
-  }
-
-  /** Dates a picture again that is held back. */
-  #stampAgain(entry: Unit): void {
-    const { mediaMs: stampMs, arrivalMs } = entry;
-    this.#arrivals ??= new ArrivalClock(stampMs, stampMs, ASSUMED_DISTANCE_MS, arrivalMs);
-    entry.mediaMs = this.#arrivals.push(stampMs, this.#clock.usualMs, arrivalMs);
-    this.#mediaMs = entry.mediaMs;
-    this.#videoLine.observe(entry.mediaMs, arrivalMs);
   }
 
   #newArrivals(arrivalMs: number): ArrivalClock {
     return new ArrivalClock(this.#mediaMs, this.#clock.mediaMs, ASSUMED_DISTANCE_MS, arrivalMs);
   }
 
-  #isSettled({ fromMs, shownAtMs, units }: Settling, nowMs: number): boolean {
-    if (units.length >= MAX_SETTLING_UNITS || nowMs - fromMs >= MAX_SETTLE_MS) return true;
-    return nowMs - shownAtMs >= BURST_MS || units.at(-1)?.unit.data.slab.isScarce === true;
+  /** The delay may fall by little from frame to frame: it is compared with that of the frame with which it last fell by much. */
+  #noteDelay(mediaMs: number, arrivalMs: number): void {
+    const mediaPassedMs = mediaMs - this.#least.mediaMs;
+    const passedMs = arrivalMs - this.#least.arrivalMs;
+    if (passedMs < mediaPassedMs - LESS_DELAY_MS) {
+      this.#least = { mediaMs, arrivalMs };
+      this.#shownAtMs = Infinity;
+    } else if (Math.min(passedMs, mediaPassedMs) >= SETTLE_MS) this.#shownAtMs = Math.min(this.#shownAtMs, arrivalMs);
   }
 
-  #wait(state: Settling, entry: Unit): void {
+  #wait(held: Unit[], entry: Unit): void {
     entry.unit.data.slab.retain();
-    state.units.push(entry);
+    held.push(entry);
     this.tick(entry.arrivalMs);
   }
 
   /** What it holds back was captured before the connection began: it came at least twice as fast as a camera makes it. */
   get isBurst(): boolean {
-    if (this.#state.kind !== 'settling') return false;
-    const last = this.#state.units.findLast(({ leads }) => leads);
-    return last !== undefined && last.mediaMs - this.#originMs > 2 * (last.arrivalMs - this.#state.fromMs);
+    const last = this.#held?.findLast(({ leads }) => leads);
+    return last !== undefined && last.mediaMs - this.#originMs > 2 * (last.arrivalMs - this.#fromMs);
   }
 
   /** Drops what is held back; the run is over without having begun. Returns the number of pictures. */
   discard(): number {
-    const units = this.#state.kind === 'settling' ? this.#state.units : [];
+    const units = this.#held ?? [];
     for (const { unit } of units) unit.data.slab.release();
     return units.filter(({ leads }) => leads).length;
   }
@@ -263,34 +242,31 @@ export class Run {
     // The host's clock may have been set since the run began.
     this.#hostOffsetMs = this.#readHost();
     const first = units.find(({ leads }) => leads) as Unit;
-    const lead = first.parameters;
     // More than can be buffered: the timestamps are ahead from the start.
     const delayMs = first.arrivalMs - this.#videoLine.at(first.mediaMs);
     if (delayMs > MAX_DELAY_MS && this.#areContradicted(delayMs, first.arrivalMs, 0)) this.#startOver(first.arrivalMs);
-    const audio = units.find(({ leads }) => !leads)?.parameters as AudioParameters | undefined;
-    const state: Flowing = { kind: 'flowing', lead, audio };
-    this.#state = state;
-    this.#options.sink.begin({ runId: this.#options.runId, lead, audio });
+    const lead = (this.#lead = first.parameters);
+    const audio = (this.#audio = units.find(({ leads }) => !leads)?.parameters as AudioParameters | undefined);
+    this.#held = undefined;
+    this.#options.sink.begin({ runId: this.#runId, lead, audio });
     for (const { unit, leads, parameters, mediaMs, arrivalMs } of units) {
-      if (leads) this.#emitLead(state, unit, parameters, mediaMs, arrivalMs);
-      else this.#emitAudio(state, unit, parameters as AudioParameters, mediaMs, arrivalMs);
+      if (leads) this.#emitLead(unit, parameters, mediaMs, arrivalMs);
+      else this.#emitAudio(unit, parameters as AudioParameters, mediaMs, arrivalMs);
       unit.data.slab.release();
     }
   }
 
-  #emitLead(state: Flowing, unit: AccessUnit, parameters: TrackParameters, mediaMs: number, arrivalMs: number): void {
-    const { sink, owner, runId, memory } = this.#options;
-    if (parameters !== state.lead && unit.randomAccess) {
-      state.lead = parameters;
-      sink.change({ runId, lead: parameters, audio: state.audio });
+  #emitLead(unit: AccessUnit, parameters: TrackParameters, mediaMs: number, arrivalMs: number): void {
+    const { sink, owner, memory } = this.#options;
+    if (parameters !== this.#lead && unit.randomAccess) {
+      this.#lead = parameters;
+      sink.change({ runId: this.#runId, lead: parameters, audio: this.#audio });
     }
     const pts = Math.round((RUN_START_MS + mediaMs - this.#originMs) * TICKS_PER_MS);
     const usualDuration = Math.max(1, Math.round(this.#usualMs * TICKS_PER_MS));
     const dts = this.#order.push(pts, usualDuration);
-    const isUnsaid = parameters.kind === 'video' && parameters.reorderDepth === undefined;
-    if (isUnsaid && this.#order.observedDepth > memory.reorderDepth) {
-      memory.reorderDepth = this.#order.observedDepth;
-    }
+    if (parameters.kind === 'video' && parameters.reorderDepth === undefined)
+      memory.reorderDepth = Math.max(memory.reorderDepth, this.#order.observedDepth);
     owner.leadPassed();
     sink.sample({
       kind: 'video',
@@ -304,8 +280,8 @@ export class Run {
     });
   }
 
-  #emitAudio(state: Flowing, unit: AccessUnit, parameters: AudioParameters, mediaMs: number, arrivalMs: number): void {
-    if (parameters !== state.audio) {
+  #emitAudio(unit: AccessUnit, parameters: AudioParameters, mediaMs: number, arrivalMs: number): void {
+    if (parameters !== this.#audio) {
       // The tracks of a run are fixed: audio that starts late or changes has to wait for a run that starts at the next key frame.
       this.endsAs ??= 'parameters';
       return this.#options.owner.discarded('audio', 1);
@@ -336,18 +312,17 @@ export class Run {
     if (video.isEmpty || arrivalMs - this.#soundAtMs < LOOK_MS) return undefined;
     this.#soundAtMs = arrivalMs;
     const byArrivalMs = video.mediaAt(this.#audioLine.at(mediaMs)) - mediaMs;
-    return this.#options.judge.soundShift(byArrivalMs, arrivalMs);
+    return this.#judge.soundShift(byArrivalMs, arrivalMs);
   }
 
   #areContradicted(delayMs: number, arrivalMs: number, passingMs?: number): boolean {
-    return this.#options.judge.areContradicted(delayMs, this.#videoLine, arrivalMs, passingMs);
+    return this.#judge.areContradicted(delayMs, this.#videoLine, arrivalMs, passingMs);
   }
 
   /** Restarts the mapping from the arrival. */
   #startOver(arrivalMs: number): void {
-    const { judge, owner } = this.#options;
     this.stampByArrival(arrivalMs);
-    owner.clockWrong(judge.clockErrorMs, judge.isByArrival);
+    this.#options.owner.clockWrong(this.#judge.clockErrorMs, this.#judge.isByArrival);
     this.#delayMs = 0;
   }
 
@@ -361,9 +336,7 @@ export class Run {
     this.#hostReadMs = nowMs;
     const errorMs = this.#readHost() - this.#hostOffsetMs;
     if (Math.abs(errorMs) > MAX_HOST_STEP_MS) this.endsAs ??= 'clock';
-    else if (Math.abs(errorMs) > HOST_NOISE_MS) {
-      const most = elapsedMs * MAX_HOST_SLEW;
-      this.#hostOffsetMs += Math.max(-most, Math.min(most, errorMs));
-    }
+    const most = elapsedMs * MAX_HOST_SLEW;
+    this.#hostOffsetMs += Math.max(-most, Math.min(most, errorMs));
   }
 }

@@ -1,27 +1,15 @@
 // Converts the access units of one connection to the samples of its runs (docs/design/time.md). This file has what outlives a
 // run: the clocks of the two streams, the camera's statements about their relation, and the decisions when a run starts and ends.
 
-import type { Clock } from '../../base/clock.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { Judge } from './judge.ts';
-import { KeyPictures } from './key-pictures.ts';
-import { Run, type TimelineMemory, type TimelineOwner } from './run.ts';
-import type { EndReason, SampleSink } from '../contract/sink.ts';
+import { Run, type TimelineOptions } from './run.ts';
+import type { EndReason } from '../contract/sink.ts';
 
-interface TimelineOptions {
-  readonly clock: Clock;
-  readonly sink: SampleSink;
-  readonly newRunId: () => string;
-  /**
-   * Clock rates of the RTP streams in Hz; `audioClockRate` is 0 if there is no audio. If the camera offers only audio, it takes
-   * the place of the video, and every frame is a key frame.
-   */
-  readonly videoClockRate: number;
-  readonly audioClockRate: number;
-  /** What was learnt from earlier connections of this camera; kept by the caller. */
-  readonly memory: TimelineMemory;
-  readonly owner: TimelineOwner;
-}
+/** More key frames than relays and pre-event buffers keep. */
+const KEPT = 32;
+/** Key frames with the same timestamp and size differ in their last bytes. */
+const TAIL_BYTES = 64;
 
 export class Timeline {
   readonly #options: TimelineOptions;
@@ -29,11 +17,9 @@ export class Timeline {
   readonly judge: Judge;
   #run: Run | undefined;
   #arrivalMs = 0;
-  readonly #keyPictures: KeyPictures;
 
   constructor(options: TimelineOptions) {
     this.#options = options;
-    this.#keyPictures = new KeyPictures(options.memory);
     this.judge = new Judge({ ...options, stampsRejected: (nowMs) => this.#stampByArrival(nowMs) });
   }
 
@@ -59,7 +45,7 @@ export class Timeline {
       if (run.endsAs) this.end(run.endsAs);
     }
     if (!this.#run && !unit.randomAccess) return this.#options.owner.discarded('video', 1);
-    this.#run ??= this.#begin(depth, arrivalMs);
+    this.#run ??= new Run(this.#options, judge, depth, arrivalMs);
     this.#run.lead(unit, parameters, arrivalMs);
   }
 
@@ -68,9 +54,20 @@ export class Timeline {
    * last key frame that is repeated, because what follows needs that one.
    */
   #leaveOutRepeated(unit: AccessUnit): void {
-    if (!unit.randomAccess || !this.#keyPictures.isKnown(unit) || !this.#run?.isBurst) return;
+    if (!unit.randomAccess || !this.#isKnown(unit) || !this.#run?.isBurst) return;
     this.#options.owner.repeated(this.#run.discard());
     this.#run = undefined;
+  }
+
+  /** Whether this key frame was given before, on this connection of the camera or on an earlier one. */
+  #isKnown({ timestamp, data }: AccessUnit): boolean {
+    const known = (this.#options.memory.keyPictures ??= []);
+    const end = data.offset + data.size;
+    const tail = data.slab.buffer.toString('base64', Math.max(data.offset, end - TAIL_BYTES), end);
+    const print = `${timestamp} ${data.size} ${tail}`;
+    if (known.includes(print)) return true;
+    if (known.push(print) > KEPT) known.shift();
+    return false;
   }
 
   /** Takes an audio access unit. Audio before the run's first picture is dropped. */
@@ -95,11 +92,6 @@ export class Timeline {
   end(reason: EndReason): void {
     this.#run?.end(reason);
     this.#run = undefined;
-  }
-
-  #begin(depth: number, arrivalMs: number): Run {
-    const { clock, sink, memory, owner, newRunId } = this.#options;
-    return new Run({ clock, sink, memory, owner, judge: this.judge, runId: newRunId() }, depth, arrivalMs);
   }
 
   /** By how much the capture of a picture that arrives now can be later than that of the last one. */
