@@ -1,7 +1,7 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
 // Parts: cpu memory scale live viewers console console-idle events catalogue listing listing-postgres timeline playback retention export export-of-nodes api costs everything
-// outage edge before before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
+// outage edge picture-time before before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
 // and the figures in docs/performance.md; it needs long windows.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,6 +27,7 @@ import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
 import { measureMemory } from './parts/memory.ts';
 import { measureOutage } from './parts/outage.ts';
+import { measurePictureTime } from './parts/picture-time.ts';
 import { measurePlayback } from './parts/playback.ts';
 import { measureRetention } from './parts/retention.ts';
 import { measureScale } from './parts/scale.ts';
@@ -55,6 +56,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   costs: measureCosts,
   everything: measureEverything,
   outage: measureOutage,
+  'picture-time': measurePictureTime,
   edge: measureEdge,
   before: measureBefore,
   'before-requests': measureRequestsBefore,
