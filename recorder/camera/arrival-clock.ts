@@ -4,13 +4,8 @@
 const MEMORY = 32;
 /** A longer distance may be a stall of the network, and no picture is dated earlier than this before its arrival. */
 const MAX_DISTANCE_MS = 2_000;
-/**
- * The share of a picture's delay that is corrected, by at most half of its distance: the pictures that waited behind it come at
- * once. That a picture is dated after its arrival is corrected sooner, because that is not possible.
- */
+/** The share of a picture's delay that is corrected, by at most half of its distance: the pictures that waited behind it come at once. */
 const PULL = 1 / 8;
-const PULL_BACK = 1 / 2;
-const MAX_BACK = 3 / 4;
 
 export class ArrivalClock {
   #ms: number;
@@ -21,7 +16,8 @@ export class ArrivalClock {
   /** If the last three distances are all longer than the mean, the camera makes fewer pictures: a stall is a single one. */
   #lastMs: readonly [number, number] = [0, 0];
   #meanMs: number;
-  #distanceMs: number;
+  /** The usual distance of two pictures. */
+  usualMs: number;
   #pictures = 1;
   #sinceHighest = 0;
 
@@ -31,12 +27,8 @@ export class ArrivalClock {
     this.#offsetMs = ms - arrivalMs;
     this.#stampMs = stampMs;
     this.#meanMs = distanceMs;
-    this.#distanceMs = distanceMs;
+    this.usualMs = distanceMs;
     this.#arrivalMs = arrivalMs;
-  }
-
-  get usualMs(): number {
-    return this.#distanceMs;
   }
 
   /** Takes the next picture in decoding order, with its timestamp and their usual distance; returns its time. */
@@ -45,15 +37,14 @@ export class ArrivalClock {
     this.#arrivalMs = arrivalMs;
     this.#pictures = Math.min(MEMORY, this.#pictures + 1);
     this.#meanMs += (Math.min(elapsedMs, MAX_DISTANCE_MS) - this.#meanMs) / this.#pictures;
-    this.#distanceMs = Math.max(1, this.#meanMs, Math.min(elapsedMs, ...this.#lastMs));
+    this.usualMs = Math.max(1, this.#meanMs, Math.min(elapsedMs, ...this.#lastMs));
     this.#lastMs = [this.#lastMs[1], elapsedMs];
     this.#sinceHighest++;
     const back = (this.#stampMs - stampMs) / usualStampMs;
-    if (back > 0) return this.#ms - back * this.#distanceMs;
-    const stepMs = this.#sinceHighest * this.#distanceMs;
+    if (back > 0) return this.#ms - back * this.usualMs;
+    const stepMs = this.#sinceHighest * this.usualMs;
     const delayMs = arrivalMs + this.#offsetMs - this.#ms - stepMs;
-    const forwardMs = Math.min(delayMs * PULL, stepMs / 2, elapsedMs / 2);
-    const moveMs = delayMs > 0 ? forwardMs : Math.max(delayMs * PULL_BACK, -stepMs * MAX_BACK);
+    const moveMs = Math.max(-stepMs / 2, Math.min(delayMs * PULL, stepMs / 2, elapsedMs / 2));
     this.#ms += stepMs + Math.max(moveMs, delayMs - MAX_DISTANCE_MS);
     this.#stampMs = stampMs;
     this.#sinceHighest = 0;

@@ -1,11 +1,11 @@
 // Weighs what a camera says about time against each other and against the arrival of its packets (docs/design/time.md): the timestamps
-// of its pictures, the two clocks of its sender reports (RFC 3550 §6.4.1), their packet counts, and RTP-Info (RFC 2326 §12.33). Says
-// what is believed, since when and why. A witness is rejected only by a second one. No I/O.
+// of its pictures, the two clocks of its sender reports (RFC 3550 §6.4.1), and RTP-Info (RFC 2326 §12.33). Says what is believed,
+// since when and why. A witness is rejected only by a second one. No I/O.
 
 import type { Witness, Rejected } from '../contract/camera-status.ts';
-import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { MAX_DISTANCES, PAUSE_MS, RtpClock } from './rtp-clock.ts';
+import type { TimelineOptions } from './run.ts';
 import type { WallLine } from './wall-line.ts';
 
 /** What lasts this long, or comes three times within it, is no accident; and clocks that are compared after it may have drifted. */
@@ -48,12 +48,8 @@ export interface JudgeMemory {
   wrongAtMs?: number;
 }
 
-interface JudgeOptions {
-  readonly clock: Clock;
+interface JudgeOptions extends Pick<TimelineOptions, 'clock' | 'videoClockRate' | 'audioClockRate'> {
   readonly memory: JudgeMemory;
-  /** As for `Timeline`. */
-  readonly videoClockRate: number;
-  readonly audioClockRate: number;
   /** The timestamps of the pictures are not believed from now on. */
   readonly stampsRejected: (nowMs: number) => void;
 }
@@ -204,7 +200,10 @@ export class Judge {
     this.#compareStreams(atMs);
     this.#judgeWitness(`${kind}-reports`, message);
     if (this.#isBelievable) this.#believedAtMs = atMs;
-    else if (atMs - this.#believedAtMs > WRONG_FOR_MS && this.#apart) this.#apart = { ...this.#apart, trustedMs: NaN };
+    else if (atMs - this.#believedAtMs > WRONG_FOR_MS) {
+      this.#biasMs = 0;
+      if (this.#apart) this.#apart = { ...this.#apart, trustedMs: NaN };
+    }
     if (kind === 'video' && this.#hasWrongRate(report))
       this.#rejectStamps(
         'the timestamps of the pictures have another rate than the clock in sender reports and the arrival',
@@ -222,17 +221,17 @@ export class Judge {
    * for what one stream is delayed more than the other.
    */
   soundShift(byArrivalMs: number, nowMs: number): number {
-    if (!this.#isBelievable && nowMs - this.#believedAtMs > WRONG_FOR_MS) this.#biasMs = 0;
     const said = this.#saidShift(nowMs);
     if (!said) return byArrivalMs + this.#biasMs;
     const { ms, witness, withinMs } = said;
-    const isNear = Math.abs(ms - byArrivalMs) <= withinMs;
-    const isDrift = witness === 'reports' && !this.#isOneClock;
-    const far = isNear
-      ? undefined
-      : `the sound does not arrive where ${witness === 'reports' ? 'sender reports place' : 'RTP-Info places'} it`;
-    this.#judgeWitness(witness, isDrift ? 'the clocks in the sender reports of picture and sound drift apart' : far);
-    if (!isNear || isDrift) return byArrivalMs + this.#biasMs;
+    const message =
+      witness === 'reports' && !this.#isOneClock
+        ? 'the clocks in the sender reports of picture and sound drift apart'
+        : Math.abs(ms - byArrivalMs) > withinMs
+          ? `the sound does not arrive where ${witness === 'reports' ? 'sender reports place' : 'RTP-Info places'} it`
+          : undefined;
+    this.#judgeWitness(witness, message);
+    if (message !== undefined) return byArrivalMs + this.#biasMs;
     if (withinMs === PROVEN_MS || witness === 'rtp-info') this.#biasMs = ms - byArrivalMs;
     return ms;
   }

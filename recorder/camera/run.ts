@@ -94,7 +94,6 @@ export class Run {
   /** Media time of the first picture. */
   readonly #originMs: number;
   #mediaMs: number;
-  #usualMs: number;
   readonly #order: DecodeOrder;
   #arrivals: ArrivalClock | undefined;
   #videoLine: WallLine;
@@ -118,7 +117,6 @@ export class Run {
     this.#fromMs = arrivalMs;
     this.#originMs = clock.mediaMs;
     this.#mediaMs = clock.mediaMs;
-    this.#usualMs = clock.usualMs;
     this.#order = new DecodeOrder(depth);
     this.#videoLine = new WallLine(options.memory.slope ?? 0);
     this.#hostOffsetMs = this.#readHost();
@@ -128,10 +126,6 @@ export class Run {
 
   get depth(): number {
     return this.#order.depth;
-  }
-
-  get byArrival(): boolean {
-    return this.#arrivals !== undefined;
   }
 
   /** By how much the capture of a picture that arrives now can be later than that of the last one. */
@@ -148,7 +142,6 @@ export class Run {
     // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run and cannot be decoded.
     if (mediaMs < this.#originMs) return this.#options.owner.discarded(parameters.kind, 1);
     this.#mediaMs = Math.max(this.#mediaMs, mediaMs);
-    this.#usualMs = this.#arrivals?.usualMs ?? clock.usualMs;
     this.#videoLine.observe(mediaMs, arrivalMs);
     if (this.#held) {
       this.#noteDelay(mediaMs, arrivalMs);
@@ -189,8 +182,7 @@ export class Run {
   stampByArrival(arrivalMs: number): void {
     this.endsAs ??= 'clock';
     this.#videoLine = new WallLine(0);
-    this.#audioLine = new WallLine(0);
-    this.#soundAtMs = -Infinity;
+    this.audioStepped();
     if (this.#arrivals) return;
     // What is held back is dated again.
     const held = (this.#held ?? []).filter(({ leads }) => leads);
@@ -263,7 +255,7 @@ export class Run {
       sink.change({ runId: this.#runId, lead: parameters, audio: this.#audio });
     }
     const pts = Math.round((RUN_START_MS + mediaMs - this.#originMs) * TICKS_PER_MS);
-    const usualDuration = Math.max(1, Math.round(this.#usualMs * TICKS_PER_MS));
+    const usualDuration = Math.max(1, Math.round((this.#arrivals ?? this.#clock).usualMs * TICKS_PER_MS));
     const dts = this.#order.push(pts, usualDuration);
     if (parameters.kind === 'video' && parameters.reorderDepth === undefined)
       memory.reorderDepth = Math.max(memory.reorderDepth, this.#order.observedDepth);

@@ -38,7 +38,7 @@ export class Timeline {
     if (parameters.kind === 'video') this.#leaveOutRepeated(unit);
     const run = this.#run;
     if (judge.isNewClock && run) run.endsAs ??= 'clock';
-    if (judge.stoodStill && run && !run.byArrival) this.end(isBehindLoss ? 'gap' : 'stalled');
+    if (judge.stoodStill && run && !judge.isByArrival) this.end(isBehindLoss ? 'gap' : 'stalled');
     else if (run && unit.randomAccess) {
       // Changes that have to wait for a key frame are made now.
       if (depth !== run.depth) run.endsAs ??= 'parameters';

@@ -32,20 +32,16 @@ export class Watchdog {
   readonly #pictures: Pictures | undefined;
   readonly #start: Patience;
   #firstPacketMs: number | undefined;
-  #lastPacketMs: number;
+  lastPacketMs: number;
   /** Time from PLAY to the first picture. */
   #joinedAfterMs: number | undefined;
 
   /** `start`: the limit for the first packet. */
   constructor(options: { readonly nowMs: number; readonly pictures: Pictures | undefined; readonly start: Patience }) {
     this.#sinceMs = options.nowMs;
-    this.#lastPacketMs = options.nowMs;
+    this.lastPacketMs = options.nowMs;
     this.#pictures = options.pictures;
     this.#start = options.start;
-  }
-
-  get lastPacketMs(): number {
-    return this.#lastPacketMs;
   }
 
   /**
@@ -55,7 +51,7 @@ export class Watchdog {
   check(nowMs: number, sawVideo: boolean): 'joined' | undefined {
     if (sawVideo) {
       this.#firstPacketMs ??= nowMs;
-      this.#lastPacketMs = nowMs;
+      this.lastPacketMs = nowMs;
     }
     this.#checkPackets(nowMs);
     if (!this.#pictures || this.#firstPacketMs === undefined) return undefined;
@@ -72,7 +68,7 @@ export class Watchdog {
     if (byeMs !== undefined && nowMs - byeMs >= GOODBYE_MS) {
       throw new CameraError('closed-by-camera', 'the camera ended its stream (RTCP BYE)');
     }
-    const silentMs = nowMs - this.#lastPacketMs;
+    const silentMs = nowMs - this.lastPacketMs;
     if (silentMs < (this.#firstPacketMs === undefined ? this.#start.limitMs : SILENCE_MS)) return;
     if (this.#firstPacketMs === undefined) this.#start.exceeded();
     const seconds = Math.round(silentMs / 1000);

@@ -16,7 +16,10 @@ const BEGIN_MS = 50;
 
 export class WallMap {
   #dts: number;
-  #wallMs: number;
+  /** Wall time of the last border. */
+  wallMs: number;
+  /** Wall milliseconds per media millisecond in the last piece that was long enough; undefined before. */
+  pace: number | undefined;
   /** From decoding to presentation at the start of the run. With it, reordered pictures do not move a border. */
   readonly #offsetMs: number;
   /** The greatest and the least slope of a line from the last border that is close to all pictures after it. */
@@ -26,62 +29,51 @@ export class WallMap {
   #latest = Infinity;
 
   readonly #begunMs: number;
-  #pace: number | undefined;
 
   /** Starts at the first video sample of a run and its wall time, but not before `earliestMs`. The wall clock shows `nowMs`. */
   constructor(first: Sample, nowMs: number, earliestMs: number) {
     this.#begunMs = nowMs;
     this.#dts = first.dts;
     this.#offsetMs = first.compositionOffset / TICKS_PER_MS;
-    this.#wallMs = Math.max(first.wallMs, earliestMs);
-  }
-
-  /** Wall time of the last border. */
-  get wallMs(): number {
-    return this.#wallMs;
-  }
-
-  /** Wall milliseconds per media millisecond in the last piece that was long enough; undefined before. */
-  get pace(): number | undefined {
-    return this.#pace;
+    this.wallMs = Math.max(first.wallMs, earliestMs);
   }
 
   /** Takes a video sample after the last border; the wall clock shows `nowMs`. */
   note(sample: Sample, nowMs: number): void {
     const mediaMs = (sample.dts - this.#dts) / TICKS_PER_MS;
     if (mediaMs <= 0) return;
-    const wallMs = this.#wanted(sample, 0) - this.#wallMs;
+    const wallMs = this.#wanted(sample, 0) - this.wallMs;
     this.#most = Math.min(this.#most, (wallMs + TOLERANCE_MS) / mediaMs);
     this.#least = Math.max(this.#least, (wallMs - TOLERANCE_MS) / mediaMs);
     // A run's first samples were held back: their arrival is unknown, but they are not dated after it.
-    const arrivedMs = nowMs - this.#begunMs < BEGIN_MS ? wallMs : Math.max(nowMs - this.#wallMs, wallMs);
+    const arrivedMs = nowMs - this.#begunMs < BEGIN_MS ? wallMs : Math.max(nowMs - this.wallMs, wallMs);
     this.#latest = Math.min(this.#latest, (arrivedMs + MAX_LATE_MS) / mediaMs);
   }
 
   /** Whether a new piece should begin at this sample, the last one noted. */
   isBentAt(sample: Sample): boolean {
-    return this.#least > this.#most && this.#wanted(sample, 0) - this.#wallMs >= MIN_PIECE_MS;
+    return this.#least > this.#most && this.#wanted(sample, 0) - this.wallMs >= MIN_PIECE_MS;
   }
 
   /** The wall time of the moment `ticks` after the decoding time of `sample`. */
   at(sample: Sample, ticks = 0): number {
     const mediaMs = (sample.dts + ticks - this.#dts) / TICKS_PER_MS;
-    if (mediaMs <= 0) return this.#wallMs;
+    if (mediaMs <= 0) return this.wallMs;
     // Files are named by the millisecond, and each needs its own name.
-    return this.#wallMs + Math.max(1, Math.min(this.#wanted(sample, ticks) - this.#wallMs, mediaMs * this.#latest));
+    return this.wallMs + Math.max(1, Math.min(this.#wanted(sample, ticks) - this.wallMs, mediaMs * this.#latest));
   }
 
   /** Sets a border at that moment, from which the next piece is measured. Returns its wall time. */
   advance(sample: Sample, ticks = 0): number {
     const wallMs = this.at(sample, ticks);
     const mediaMs = (sample.dts + ticks - this.#dts) / TICKS_PER_MS;
-    if (mediaMs >= MIN_PACE_MS) this.#pace = (wallMs - this.#wallMs) / mediaMs;
-    this.#wallMs = wallMs;
+    if (mediaMs >= MIN_PACE_MS) this.pace = (wallMs - this.wallMs) / mediaMs;
+    this.wallMs = wallMs;
     this.#dts = sample.dts + ticks;
     this.#most = Infinity;
     this.#least = -Infinity;
     this.#latest = Infinity;
-    return this.#wallMs;
+    return this.wallMs;
   }
 
   #wanted(sample: Sample, ticks: number): number {
