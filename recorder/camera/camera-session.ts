@@ -94,13 +94,19 @@ export class CameraSession implements SessionHandler {
     const pipeline = this.#pipeline;
     const sinceMs = pipeline?.lastPictureMs ?? playing?.sinceMs ?? connected.sinceMs;
     const silentMs = this.#options.clock.ranMs() - sinceMs;
-    if (silentMs < (isRecording ? STALLED_MS : SAYS_WHY_MS)) return undefined;
+    if (silentMs < (isRecording ? STALLED_MS : SAYS_WHY_MS) || this.isQuiet) return undefined;
     if (!playing || !pipeline) {
       const seconds = Math.round(silentMs / 1000);
       return { code: 'no-answer', message: `the camera is connected and has not agreed to play for ${seconds} s` };
     }
     const { code, message } = pipeline.explainSilence(silentMs).after(pipeline.lastPacket);
     return { code, message };
+  }
+
+  /** Whether the camera makes its pictures so rarely that none is missing now. */
+  get isQuiet(): boolean {
+    const lastMs = this.#pipeline?.lastPictureMs;
+    return lastMs !== undefined && this.#pipeline?.isQuiet(this.#options.clock.ranMs() - lastMs) === true;
   }
 
   connected(): void {

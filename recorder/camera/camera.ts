@@ -186,6 +186,7 @@ export class Camera {
     return {
       state: stalled ? 'connecting' : state,
       reason: stalled ?? this.#reason ?? (state === 'recording' && this.#memory.rejected ? CLOCK_UNUSABLE : undefined),
+      isQuiet: state === 'recording' && this.#session.isQuiet,
       counters: this.#counters,
     };
   }

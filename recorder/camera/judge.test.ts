@@ -124,6 +124,40 @@ describe('what a camera says is rejected by a second witness only, and named', (
   });
 });
 
+describe('a camera is quiet while its reports say that all that it sent has arrived, and it makes few pictures', () => {
+  /** A camera with such a time between pictures, whose reports count this many packets more than arrive. */
+  function silent(pictureMs: number, pictures: number, uncounted = 0): (silentMs: number) => boolean {
+    const { judge: it, clock, picture } = judge();
+    it.counted(100, 0);
+    for (let n = 1; n <= pictures; n++) {
+      picture(n * pictureMs * 90, pictureMs);
+      it.counted(100 + n + n * uncounted, n);
+    }
+    return (silentMs) => {
+      clock.advance(silentMs);
+      it.counted(100 + pictures + pictures * uncounted, pictures);
+      return it.isQuiet(silentMs);
+    };
+  }
+
+  test('one that makes a picture a minute is quiet for five', () => {
+    assert.deepEqual([silent(60_000, 3)(250_000), silent(60_000, 3)(310_000)], [true, false]);
+  });
+
+  test('of one that has made a single picture nobody knows, so five minutes are waited', () => {
+    assert.deepEqual([silent(40, 1)(250_000), silent(40, 1)(310_000)], [true, false]);
+  });
+
+  test('one that made 25 pictures a second hangs', () => {
+    assert.equal(silent(40, 100)(10_000), false);
+  });
+
+  test('one that sent what did not arrive is not quiet, nor one that reports nothing', () => {
+    assert.equal(silent(60_000, 3, 1)(30_000), false);
+    assert.equal(judge().judge.isQuiet(10_000), false);
+  });
+});
+
 /** Reports of a camera whose clock is so far ahead, each so late: [ahead, late, when it arrives]. */
 function aheadAfter(...reports: readonly (readonly [number, number, number])[]): number | undefined {
   const { judge: it, clock } = judge();

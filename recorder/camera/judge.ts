@@ -1,6 +1,6 @@
 // Weighs what a camera says about time against each other and against the arrival of its packets (docs/design/time.md): the timestamps
-// of its pictures, the two clocks of its sender reports (RFC 3550 §6.4.1), and RTP-Info (RFC 2326 §12.33). Says what is believed,
-// since when and why. A witness is rejected only by a second one. No I/O.
+// of its pictures, the two clocks of its sender reports (RFC 3550 §6.4.1), their packet counts, and RTP-Info (RFC 2326 §12.33). Says
+// what is believed, since when and why. A witness is rejected only by a second one. No I/O.
 
 import type { Witness, Rejected } from '../contract/camera-status.ts';
 import { HOUR_MS } from '../../base/units.ts';
@@ -105,6 +105,10 @@ export class Judge {
   /** The first report of the video since its last clock step or comparison, and whether that comparison found a wrong rate. */
   #compared: Report | undefined;
   #hadWrongRate = false;
+  /** The packet count of the last report of the video, what had arrived then, and when that was in time in which this process ran. */
+  #counted = { sent: 0, arrived: 0, ranMs: -Infinity };
+  /** Whether that count has advanced as packets arrive. */
+  #areCounted = false;
   #ahead: { readonly ms: number; readonly atMs: number } | undefined;
 
   constructor(options: JudgeOptions) {
@@ -209,6 +213,24 @@ export class Judge {
         'the timestamps of the pictures have another rate than the clock in sender reports and the arrival',
         atMs,
       );
+  }
+
+  /** Takes the packet count of a report of the video, and how many of its packets have arrived on this connection. */
+  counted(sent: number, arrived: number): void {
+    const more = arrived - this.#counted.arrived;
+    const isEqual = sent - this.#counted.sent === more;
+    if (more > 0 || !isEqual) this.#areCounted = isEqual;
+    this.#counted = { sent, arrived, ranMs: this.#options.clock.ranMs() };
+  }
+
+  /**
+   * Whether the camera makes its pictures so rarely that none is missing after this time: its reports go on and say that all that it
+   * sent has arrived; and it has made one picture only, or few of them. An encoder that hangs made more before.
+   */
+  isQuiet(silentMs: number): boolean {
+    const { video } = this.clocks;
+    const isTold = this.#areCounted && this.#options.clock.ranMs() - this.#counted.ranMs < WRONG_FOR_MS;
+    return isTold && silentMs < MAX_DISTANCES * (video.hasUsual ? Math.max(video.usualMs, this.#slowMs) : LONG_MS);
   }
 
   /** Takes the `rtptime` of RTP-Info: the position at which the stream starts to play. */

@@ -95,6 +95,8 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   /** Of this connection, and what had been lost when they were last counted. */
   #dropped = 0;
   #lost: number;
+  /** Packets of the leading stream on earlier connections. */
+  readonly #packetsBefore: number;
 
   /** Chooses the streams. Throws CameraError if none of them can lead a recording. */
   constructor(presentation: Presentation, options: PipelineOptions) {
@@ -124,6 +126,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     this.#audioDropped = audio.stream ? undefined : audio.reason;
     this.#timeline = this.#newTimeline();
     this.#brought = this.#bringing(lead);
+    this.#packetsBefore = this.#brought.packets;
   }
 
   /** Why the camera's audio is not recorded although it offers some. */
@@ -169,6 +172,11 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     }
     const message = `video packets come, but no picture could be made of them for ${seconds} s: ${instead}`;
     return new CameraError('not-decodable', message);
+  }
+
+  /** Whether the camera has sent all of its pictures although there was none for `silentMs`: it makes few. */
+  isQuiet(silentMs: number): boolean {
+    return this.#timeline.judge.isQuiet(silentMs);
   }
 
   /** The last RTP packet of the leading stream on this connection; undefined before the first. */
@@ -309,6 +317,8 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     for (const ssrc of byes) stream.receiver.noteBye(ssrc);
     for (const report of senderReports) {
       stream.receiver.noteSenderReport(report, nowMs);
+      const arrived = this.#options.counters.streams[stream.kind].rtp.packets - this.#packetsBefore;
+      if (stream === this.#lead) this.#timeline.judge.counted(report.packetCount, arrived);
       const wallMs = senderWallMs(report);
       if (wallMs === undefined) continue;
       this.#timeline.judge.report(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);

@@ -60,6 +60,11 @@ export class RtpClock {
     return this.#advance / this.#ticksPerMs;
   }
 
+  /** Whether two frames have shown a distance. */
+  get hasUsual(): boolean {
+    return this.#distances.length > 0;
+  }
+
   /** The usual distance of two frames: the median of the last ones. */
   get usualMs(): number {
     return this.#usualTicks / this.#ticksPerMs;
@@ -98,7 +103,7 @@ export class RtpClock {
       this.#placeOdd(timestamp, paused ? elapsedMs * this.#ticksPerMs : usual, Math.max(limit, back));
     } else {
       this.#odd = 0;
-      if (ahead > 0 && !(isBehindLoss && this.#distances.length > 0)) this.#learn(ahead / this.#framesSinceHighest);
+      if (ahead > 0 && !(isBehindLoss && this.hasUsual)) this.#learn(ahead / this.#framesSinceHighest);
       this.#believe(timestamp, ticks);
       this.#place(mayReorder ? ticks : Math.max(ticks, this.#highest + 1));
     }

@@ -12,6 +12,7 @@ class Session {
     awaited: 'video' | 'sound';
     lastPictureMs: number | undefined;
     byeMs: number | undefined;
+    isQuiet: (silentMs: number) => boolean;
     explainSilence: () => CameraError;
   };
   readonly #watchdog: Watchdog;
@@ -26,6 +27,7 @@ class Session {
       awaited: 'video',
       lastPictureMs: undefined,
       byeMs: undefined,
+      isQuiet: () => false,
       explainSilence: () => new CameraError(why, 'x'),
     };
     this.#watchdog = new Watchdog({ nowMs: this.nowMs, pictures: this.pictures, start });
@@ -85,6 +87,19 @@ test('watchdog: no packet for 10 s ends the session', () => {
   const session = new Session();
   session.pass(20_000, VIDEO);
   assert.equal(session.pass(60_000, NOTHING), 'stream-silent after 10');
+});
+
+test('watchdog: a camera that is quiet keeps the session, and then has 12 s for the packets of its next picture', () => {
+  const session = new Session();
+  session.pictures.isQuiet = (silentMs) => silentMs < 300_000;
+  for (let i = 0; i < 3; i++) {
+    assert.equal(session.pass(500, VIDEO), undefined);
+    assert.equal(session.pass(250_000, NOTHING), undefined);
+    assert.equal(session.pass(11_000, PACKETS), undefined);
+  }
+  assert.equal(session.pass(60_000, PACKETS), 'not-decodable after 1.5');
+  session.pass(500, VIDEO);
+  assert.equal(session.pass(600_000, NOTHING), 'stream-silent after 300');
 });
 
 test('watchdog: the first packet has 45 s, twice as long after each failure, and as long as it needs once it came', () => {

@@ -9,6 +9,8 @@ const SILENCE_MS = 10_000;
 const NO_PICTURE_MS = 12_000;
 /** Complete pictures without a key frame: the longest groups of pictures of smart codecs have about a minute. */
 const NO_KEY_FRAME_MS = 130_000;
+/** The packets of a single picture come within this time: those that come for longer without a picture are none. */
+const PICTURE_MS = 1_000;
 /** A BYE counts if no packet follows it within this time. */
 const GOODBYE_MS = 500;
 
@@ -20,6 +22,8 @@ export interface Pictures {
   readonly lastPictureMs: number | undefined;
   /** When the source of the video sent a BYE (RTCP); undefined again once another packet of it arrives. */
   readonly byeMs: number | undefined;
+  /** Whether no picture is missing although there was none for `silentMs`. */
+  isQuiet(silentMs: number): boolean;
   /**
    * Why there was no picture for `silentMs`: `stream-silent`; `not-decodable` with what arrived instead; or `no-key-frame` if
    * pictures arrived and only a key frame is missing.
@@ -31,7 +35,8 @@ export class Watchdog {
   readonly #sinceMs: number;
   readonly #pictures: Pictures | undefined;
   readonly #start: Patience;
-  #firstPacketMs: number | undefined;
+  /** When the first packet came, or the first one after a pause of `SILENCE_MS`. */
+  #packetsSinceMs: number | undefined;
   lastPacketMs: number;
   /** Time from PLAY to the first picture. */
   #joinedAfterMs: number | undefined;
@@ -50,13 +55,15 @@ export class Watchdog {
    */
   check(nowMs: number, sawVideo: boolean): 'joined' | undefined {
     if (sawVideo) {
-      this.#firstPacketMs ??= nowMs;
+      if (this.#packetsSinceMs === undefined || nowMs - this.lastPacketMs >= SILENCE_MS) this.#packetsSinceMs = nowMs;
       this.lastPacketMs = nowMs;
     }
     this.#checkPackets(nowMs);
-    if (!this.#pictures || this.#firstPacketMs === undefined) return undefined;
+    if (!this.#pictures || this.#packetsSinceMs === undefined) return undefined;
     const lastMs = this.#pictures.lastPictureMs;
-    this.#checkPictures(this.#pictures, Math.max(lastMs ?? 0, this.#firstPacketMs), nowMs);
+    // Of a camera that makes few pictures, only packets show that one is missing.
+    const untilMs = this.#isQuiet(nowMs) ? this.lastPacketMs : nowMs;
+    this.#checkPictures(this.#pictures, Math.max(lastMs ?? 0, this.#packetsSinceMs), untilMs);
     if (lastMs === undefined || this.#joinedAfterMs !== undefined) return undefined;
     this.#joinedAfterMs = lastMs - this.#sinceMs;
     this.#start.met(this.#joinedAfterMs);
@@ -69,11 +76,20 @@ export class Watchdog {
       throw new CameraError('closed-by-camera', 'the camera ended its stream (RTCP BYE)');
     }
     const silentMs = nowMs - this.lastPacketMs;
-    if (silentMs < (this.#firstPacketMs === undefined ? this.#start.limitMs : SILENCE_MS)) return;
-    if (this.#firstPacketMs === undefined) this.#start.exceeded();
+    const limitMs = this.#packetsSinceMs === undefined ? this.#start.limitMs : SILENCE_MS;
+    if (silentMs < limitMs || this.#isQuiet(nowMs)) return;
+    if (this.#packetsSinceMs === undefined) this.#start.exceeded();
     const seconds = Math.round(silentMs / 1000);
     const awaited = this.#pictures?.awaited ?? 'video';
     throw new CameraError('stream-silent', `the camera is connected but sent no ${awaited} for ${seconds} s`);
+  }
+
+  #isQuiet(nowMs: number): boolean {
+    const isPicture = this.lastPacketMs - (this.#packetsSinceMs ?? nowMs) < PICTURE_MS;
+    const pictures = this.#pictures;
+    return (
+      (isPicture || pictures?.lastPictureMs !== undefined) && pictures?.isQuiet(nowMs - this.lastPacketMs) === true
+    );
   }
 
   #checkPictures(pictures: Pictures, lastMs: number, nowMs: number): void {

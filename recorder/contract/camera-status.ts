@@ -84,6 +84,8 @@ export interface CameraStatus {
   readonly state: CameraState;
   /** Why it is not recording, or what ended the last connection; while it records, what is wrong with its timestamps. */
   readonly reason: Reason | undefined;
+  /** It makes its pictures so rarely that none is missing, however long ago the last one came: its sender reports say so. */
+  readonly isQuiet?: boolean;
   /** Milliseconds since 1970 of the last change of `state`. */
   readonly stateSinceMs: number;
   /** The current transport. */
@@ -140,7 +142,7 @@ export function newCounters(): CameraCounters {
 }
 
 /** Whether a camera records, and what it has sent. */
-export type CameraCondition = Pick<CameraStatus, 'state' | 'reason' | 'counters'>;
+export type CameraCondition = Pick<CameraStatus, 'state' | 'reason' | 'isQuiet' | 'counters'>;
 
 /** The status of a camera that is known but not wanted. */
 export function stoppedStatus(

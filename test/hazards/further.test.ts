@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reply } from '../camera/message.ts';
+import { videoMedia } from '../camera/media.ts';
+import { videoTrack, type Track } from '../camera/tracks.ts';
 import { startMsOf } from '../support/file-start.ts';
 import { distances, onlyFile, packetTimes, range, setStage } from './stage.ts';
 
@@ -52,3 +54,43 @@ test('76. the clock of the host is set back an hour, and forward', async (t) => 
     assert.ok(Math.abs(apart - Math.abs(stepMs)) <= 3_000, `files begin ${apart} ms apart`);
   }
 });
+
+/** A track with a picture a minute, and sender reports between them: something is sent each second. */
+async function rareTrack(): Promise<Track> {
+  const track = videoTrack(await videoMedia('h264'));
+  const frames = track.frames.flatMap((frame, n) =>
+    range(0, 60).map((part, i) => {
+      const sendAtMs = n * 60_000 + i * 1_000;
+      return {
+        ...frame,
+        index: n * 60 + part,
+        sendAtMs,
+        timestamp: sendAtMs * 90,
+        units: part === 0 ? frame.units : [],
+      };
+    }),
+  );
+  return { ...track, frames, durationMs: track.frames.length * 60_000 };
+}
+
+test('98. one picture a minute: one connection while sender reports count the packets, new ones without', async (t) => {
+  const tracks = [await rareTrack()];
+  const counted = await setStage(t, { tracks, segmentDurationMs: 3_600_000 });
+  await counted.play(60 * 8);
+  assert.equal(counted.status.state, 'recording');
+  assert.equal(counted.camera.connections.length, 1);
+  await counted.expectPictures(range(0, 8));
+
+  for (const silent of [{ reportClockOffsetMs: null }, { onReport: miscounted }]) {
+    const stage = await setStage(t, { tracks, ...silent });
+    await stage.play(2);
+    await stage.passUntil(() => stage.camera.connections.length > 1, 'a second connection');
+    assert.equal(stage.status.counters.reconnects.get('stream-silent'), 1);
+  }
+});
+
+/** A camera that counts packets that never come. */
+function miscounted(report: Buffer): Buffer {
+  report.writeUInt32BE(report.readUInt32BE(20) * 2 + 7, 20);
+  return report;
+}

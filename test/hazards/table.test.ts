@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile, readdir } from 'node:fs/promises';
 import { test } from 'node:test';
 
-const LAST = 97;
+const LAST = 98;
 
 async function testNames(): Promise<Set<string>> {
   const names = new Set<string>();

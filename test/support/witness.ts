@@ -82,11 +82,11 @@ export class Witness {
     const pictures = camera.counters.leadFrames + archive.framesWritten;
     if (pictures !== this.#pictures) this.#pictureAtMs = nowMs;
     this.#pictures = pictures;
-    if (camera.state !== 'stopped' && !camera.reason) {
+    if (camera.state !== 'stopped' && !camera.reason && !camera.isQuiet) {
       this.#unexplainedMs = Math.max(this.#unexplainedMs, nowMs - this.#pictureAtMs);
     }
     if (camera.state !== 'recording') this.#recordingSinceMs = undefined;
-    else {
+    else if (!camera.isQuiet) {
       this.#recordingSinceMs ??= nowMs;
       this.#pretendedMs = Math.max(this.#pretendedMs, nowMs - Math.max(this.#pictureAtMs, this.#recordingSinceMs));
     }

@@ -217,7 +217,7 @@ export class CameraGaps {
     if (camera.state !== 'recording') this.#breaks.interrupted(nowMs);
     const state = this.#blamed(this.#stateOf(camera, archive, ranMs));
     if (state !== this.#ledger.state) this.#enter(state, nowMs);
-    this.#silence.tick(ranMs, state);
+    if (!camera.isQuiet) this.#silence.tick(ranMs, state);
   }
 
   /**
