@@ -27,11 +27,11 @@ const EPOCH_MS = 1e12;
 type Row = readonly string[];
 const range = (values: readonly number[]): string => `${least(values).toFixed(0)} to ${most(values).toFixed(0)} ms`;
 
-export async function measurePictureTime({ say }: Bench): Promise<void> {
+export async function measurePictureTime(bench: Bench): Promise<void> {
   const pictures = ['pictures', 'sent', 'in files', 'files', 'runs', 'dated against capture'];
-  say(table(pictures, [...frozen(), ...useless(), ...steps(), rare()]));
-  say(`\n${table(['sound', 'against its picture', 'from'], [...late(), ...lying()])}`);
-  say(`\n${measuredInWords()}`);
+  bench.say(table(pictures, [...frozen(), ...useless(), ...steps(), rare()]));
+  bench.say(`\n${table(['sound', 'against its picture', 'from'], [...late(), ...lying()])}`);
+  bench.say(`\n${measuredInWords()}`);
 }
 
 function row(name: string, scene: Scene, fromMs = 0): Row {
