@@ -25,8 +25,11 @@ export class DecodeOrder {
     const latest = this.#latest;
     // The first picture: add a time before it for each picture that may overtake it.
     if (latest.length === 0) for (let i = this.depth; i > 0; i--) latest.push(pts - i * usualTicks);
-    const overtaken = latest.length - 1 - latest.findLastIndex((earlier) => earlier <= pts);
-    latest.splice(latest.length - overtaken, 0, pts);
+    let place = latest.length;
+    while (place > 0 && (latest[place - 1] as number) > pts) place--;
+    const overtaken = latest.length - place;
+    if (overtaken === 0) latest.push(pts);
+    else latest.splice(place, 0, pts);
     if (latest.length > MAX_DEPTH + 1) latest.shift();
     this.observedDepth = Math.min(Math.max(this.observedDepth, overtaken), MAX_DEPTH);
     this.#lastDts = Math.max(latest.at(-1 - this.depth) as number, this.#lastDts + 1);

@@ -70,13 +70,13 @@ export class WallLine {
   /** Records a frame; it need not be placed. */
   observe(mediaMs: number, arrivalMs: number): void {
     const least = this.#least;
-    const arrived = { mediaMs, delayMs: arrivalMs - mediaMs };
+    const delayMs = arrivalMs - mediaMs;
     if (arrivalMs >= this.#intervalEndMs) {
       this.#intervalEndMs = arrivalMs + INTERVAL_MS;
       this.#loweredMs = 0;
-      if (least.push(arrived) > INTERVALS) least.shift();
+      if (least.push({ mediaMs, delayMs }) > INTERVALS) least.shift();
       this.#fit();
-    } else if (arrived.delayMs < (least.at(-1) as Arrived).delayMs) least[least.length - 1] = arrived;
+    } else if (delayMs < (least.at(-1) as Arrived).delayMs) least[least.length - 1] = { mediaMs, delayMs };
     const aboveMs = this.at(mediaMs) - arrivalMs;
     if (aboveMs <= 0) return;
     this.#offset -= aboveMs;
