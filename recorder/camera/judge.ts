@@ -3,9 +3,9 @@
 // what is believed, since when and why. A witness is rejected only by a second one. No I/O.
 
 import type { Witness, Rejected } from '../contract/camera-status.ts';
+import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { MAX_DISTANCES, PAUSE_MS, RtpClock } from './rtp-clock.ts';
-import type { TimelineOptions } from './run.ts';
 import type { WallLine } from './wall-line.ts';
 
 /** What lasts this long, or comes three times within it, is no accident; and clocks that are compared after it may have drifted. */
@@ -48,7 +48,10 @@ export interface JudgeMemory {
   wrongAtMs?: number;
 }
 
-interface JudgeOptions extends Pick<TimelineOptions, 'clock' | 'videoClockRate' | 'audioClockRate'> {
+interface JudgeOptions {
+  readonly clock: Clock;
+  readonly videoClockRate: number;
+  readonly audioClockRate: number;
   readonly memory: JudgeMemory;
   /** The timestamps of the pictures are not believed from now on. */
   readonly stampsRejected: (nowMs: number) => void;
