@@ -68,8 +68,11 @@ describe('hack/demo', { skip: gstreamerMissing() }, () => {
     });
 
     // Exports, time-lapses and stills need programs beside those of the cameras.
-    const { warnings } = (await (await fetch(`${url}api/cameras`)).json()) as { warnings: unknown[] };
-    assert.deepEqual(warnings, []);
+    const { warnings } = (await (await fetch(`${url}api/cameras`)).json()) as { warnings: { code: string }[] };
+    assert.deepEqual(
+      warnings.filter(({ code }) => code !== 'machine-frozen'),
+      [],
+    );
 
     const started = familyOf(child.pid).slice(1);
     assert.ok(started.length >= 2, 'the recorder and the cameras are processes of their own');
