@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aCamera } from '../app/camera.support.ts';
-import { failedChecks, freeDays, isSpaceShort, wantedDays } from './node-facts.ts';
+import { failedChecks, freeDays, isSpaceShort, placesOf, wantedDays } from './node-facts.ts';
 
 test('a node that is not ready says which checks fail, with the reason of the licence, and with checks of later versions', () => {
   assert.deepEqual(failedChecks({ status: 'ready' }), []);
@@ -38,4 +38,32 @@ test('the space of a node is too small if a camera is to be kept for longer than
   );
   assert.equal(wantedDays([aCamera({ max_age_seconds: null }), aCamera()]), undefined);
   assert.equal(isSpaceShort(1, undefined), false);
+});
+
+test('each disk and each target has a line, and what has one copy only is counted', () => {
+  const disks = [
+    { path: '/mnt/a', state: 'in-use', free_gb: 10, total_gb: 20 },
+    { path: '/mnt/b', state: 'failing', problem: 'the file system is read-only (EROFS)', free_gb: 0, total_gb: 0 },
+    { path: '/mnt/c', state: 'leaving', free_gb: 5, total_gb: 9 },
+  ] as const;
+  const targets = [
+    { name: 'offsite', lacking_files: 0, lag_seconds: 0, keeps_days: 60 },
+    { name: 'nas', problem: 'it cannot be reached', lacking_files: 1, lag_seconds: 7_200, keeps_days: null },
+  ];
+  assert.deepEqual(
+    placesOf({ disks, targets, uncopied_cameras: 3 }).map(({ name, text, isWeak }) => [name, text, isWeak]),
+    [
+      ['/mnt/a', '10 of 20 GiB free', false],
+      ['/mnt/b', 'the file system is read-only (EROFS)', true],
+      ['/mnt/c', '5 of 9 GiB free, its files move to the other disks', false],
+      ['offsite', 'keeps copies for 60 d', false],
+      [
+        'nas',
+        'it cannot be reached; keeps all copies, 1 file is on this node alone, the oldest has waited for 2 h',
+        true,
+      ],
+      ['Without copies', '3 cameras', false],
+    ],
+  );
+  assert.deepEqual(placesOf({}), []);
 });

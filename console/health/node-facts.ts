@@ -2,6 +2,7 @@
 // space lasts.
 
 import type { Camera } from '../app/camera.ts';
+import { formatDuration } from '../parts/format.ts';
 
 /** The answer of `GET /api/health/ready`. */
 export interface Readiness {
@@ -30,6 +31,56 @@ export function failedChecks({ status, failed = [], checks }: Readiness): readon
   const words = (check: string): string =>
     (check === 'license' ? checks?.license?.reason?.message : undefined) ?? FAILED[check] ?? check;
   return failed.length === 0 ? ['not ready'] : failed.map(words);
+}
+
+/** What the answer of `GET /api/metrics` says of where footage is. */
+export interface Places {
+  readonly disks?: readonly {
+    readonly path: string;
+    readonly state: 'in-use' | 'leaving' | 'failing';
+    readonly problem?: string;
+    readonly free_gb: number;
+    readonly total_gb: number;
+  }[];
+  readonly targets?: readonly {
+    readonly name: string;
+    readonly problem?: string;
+    readonly lacking_files: number;
+    readonly lag_seconds: number;
+    readonly keeps_days: number | null;
+  }[];
+  readonly uncopied_cameras?: number;
+}
+
+interface PlaceLine {
+  readonly name: string;
+  readonly text: string;
+  readonly isWeak: boolean;
+}
+
+const counted = (count: number, one: string, more: string): string => (count === 1 ? `1 ${one}` : `${count} ${more}`);
+
+/** Each disk and each target in a line, and what has one copy only. Empty for one disk without copies. */
+export function placesOf({ disks = [], targets = [], uncopied_cameras: uncopied = 0 }: Places): readonly PlaceLine[] {
+  return [
+    ...disks.map(({ path, state, problem, free_gb: free, total_gb: total }) => ({
+      name: path,
+      text:
+        problem ?? `${free} of ${total} GiB free${state === 'leaving' ? ', its files move to the other disks' : ''}`,
+      isWeak: problem !== undefined,
+    })),
+    ...targets.map(({ name, problem, lacking_files: files, lag_seconds: lag, keeps_days: days }) => {
+      const alone = files === 0 ? '' : `, ${counted(files, 'file is', 'files are')} on this node alone`;
+      const waits = lag > 0 ? `, the oldest has waited for ${formatDuration(lag)}` : '';
+      const kept = days === null ? 'keeps all copies' : `keeps copies for ${days} d`;
+      return {
+        name,
+        text: `${problem === undefined ? '' : `${problem}; `}${kept}${alone}${waits}`,
+        isWeak: problem !== undefined,
+      };
+    }),
+    ...(uncopied > 0 ? [{ name: 'Without copies', text: counted(uncopied, 'camera', 'cameras'), isWeak: false }] : []),
+  ];
 }
 
 /** A node that can keep footage for less than this share of the wanted time is reported. */

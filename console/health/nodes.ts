@@ -10,12 +10,20 @@ import { session } from '../app/session.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { formatDuration } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
-import { failedChecks, freeDays, isSpaceShort, wantedDays, type Readiness } from './node-facts.ts';
+import {
+  failedChecks,
+  freeDays,
+  isSpaceShort,
+  placesOf,
+  wantedDays,
+  type Places,
+  type Readiness,
+} from './node-facts.ts';
 
 const AGAIN_MS = 30_000;
 const DAY_SECONDS = 86_400;
 
-interface Load {
+interface Load extends Places {
   readonly cpu_load: number;
   readonly mem_used_gb: number;
   readonly mem_total_gb: number;
@@ -87,23 +95,34 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
   const days = load && load.storage_error === undefined ? freeDays(load.storage_free_gb, row.cameras) : undefined;
   const share = load && load.storage_total_gb > 0 ? load.storage_free_gb / load.storage_total_gb : undefined;
   const free = load && (load.storage_error ?? `${load.storage_free_gb} of ${load.storage_total_gb} GiB`);
+  const places = load && level !== 'stale' ? placesOf(load) : [];
   return html`<tr>
-    <th scope="row">${id}</th>
-    <td class="wide">
-      <span class="state"><span class=${`dot dot-${level}`} aria-hidden="true"></span>${state}</span>
-      ${readiness && level !== 'stale' && html`<${Concerns} readiness=${readiness} hasWarnings=${isCluster && row.cameras.length === 0} />`}
-    </td>
-    <td class="number" data-label="Cameras">${row.cameras.length}</td>
-    <td class="number" data-label="Free for footage">
-      ${free}
-      ${share !== undefined && html`<meter min="0" max="1" low="0.1" optimum="1" value=${share} aria-label="Share of the disk that is free"></meter>`}
-      ${days !== undefined && html`<div class="quiet">space for ${formatDays(days)} of new footage</div>`}
-      ${load?.storage_days !== undefined && html`<${Outlook} days=${load.storage_days} wanted=${wantedDays(row.cameras)} />`}
-    </td>
-    <td class="number" data-label="Processors">${load && `${load.cpu_load} %`}</td>
-    <td class="number" data-label="Memory">${load && `${load.mem_used_gb} of ${load.mem_total_gb} GiB`}</td>
-    <td class="number" data-label="Version">${readiness?.version}</td>
-  </tr>`;
+      <th scope="row">${id}</th>
+      <td class="wide">
+        <span class="state"><span class=${`dot dot-${level}`} aria-hidden="true"></span>${state}</span>
+        ${readiness && level !== 'stale' && html`<${Concerns} readiness=${readiness} hasWarnings=${isCluster && row.cameras.length === 0} />`}
+      </td>
+      <td class="number" data-label="Cameras">${row.cameras.length}</td>
+      <td class="number" data-label="Free for footage">
+        ${free}
+        ${share !== undefined && html`<meter min="0" max="1" low="0.1" optimum="1" value=${share} aria-label="Share of the disk that is free"></meter>`}
+        ${days !== undefined && html`<div class="quiet">space for ${formatDays(days)} of new footage</div>`}
+        ${load?.storage_days !== undefined && html`<${Outlook} days=${load.storage_days} wanted=${wantedDays(row.cameras)} />`}
+      </td>
+      <td class="number" data-label="Processors">${load && `${load.cpu_load} %`}</td>
+      <td class="number" data-label="Memory">${load && `${load.mem_used_gb} of ${load.mem_total_gb} GiB`}</td>
+      <td class="number" data-label="Version">${readiness?.version}</td>
+    </tr>
+    ${
+      places.length > 0 &&
+      html`<tr>
+        <td class="wide" colspan="7">
+          <ul aria-label=${`Where footage of ${id} is`}>
+            ${places.map(({ name, text, isWeak }) => html`<li key=${name} class=${isWeak ? 'weak' : 'quiet'}><b>${name}</b> ${text}</li>`)}
+          </ul>
+        </td>
+      </tr>`
+    }`;
 }
 
 /** For how long the node can keep footage, beside how long it should. */

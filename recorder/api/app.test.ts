@@ -133,6 +133,39 @@ test('node metrics are whole numbers under the names of the specification', asyn
   });
 });
 
+test('node metrics list disks of an archive that has several, and targets, with what has one copy only', async (t) => {
+  const fault = { code: 'disk-read-only', message: 'the file system is read-only (EROFS)' };
+  const { app, cameras } = await build(t, {
+    archive: {
+      ...emptyArchive,
+      disks: async () => [
+        { path: '/mnt/a', isLeaving: false, fault: undefined },
+        { path: '/mnt/b', isLeaving: false, fault },
+        { path: '/mnt/c', isLeaving: true, fault: undefined },
+      ],
+    },
+    copies: {
+      holders: [],
+      places: (ids) => ({
+        targets: [{ name: ids.join(), problem: fault, lackingFiles: 3, lagMs: 61_500, keepMs: Infinity }],
+        uncopied: 1,
+      }),
+    },
+  });
+  cameras.push({ status: cameraStatus({ id: 'gate' }), archive: undefined, live: undefined });
+  const answer = (await app.inject({ url: '/api/metrics', headers: as('viewer') })).json();
+  assert.deepEqual(answer.disks, [
+    { path: '/mnt/a', state: 'in-use', free_gb: 900, total_gb: 1_024 },
+    { path: '/mnt/b', state: 'failing', problem: fault.message, free_gb: 0, total_gb: 0 },
+    { path: '/mnt/c', state: 'leaving', free_gb: 900, total_gb: 1_024 },
+  ]);
+  assert.deepEqual([answer.storage_free_gb, answer.storage_total_gb], [1_799, 2_048], 'the sums');
+  assert.deepEqual(answer.targets, [
+    { name: 'gate', problem: fault.message, lacking_files: 3, lag_seconds: 61, keeps_days: null },
+  ]);
+  assert.equal(answer.uncopied_cameras, 1);
+});
+
 test('what is known of how long footage is kept is in the list of cameras and in node metrics', async (t) => {
   const day = 86_400_000;
   const { app, cameras } = await build(t, {

@@ -9,6 +9,7 @@ import type { AuditSink } from '../audit/entry.ts';
 import type { ChainEnd } from '../audit/files.ts';
 import type { AuditPage, AuditQuery } from '../audit/read.ts';
 import type { Visits } from '../audit/visits.ts';
+import type { CopyPlaces } from '../contract/copy-places.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { Interval } from '../../base/interval.ts';
 import type { Band, FoundChange, RegionQuery } from '../activity/region.ts';
@@ -63,7 +64,7 @@ export interface ProtectionKeeper {
   readonly keptMs: number;
 }
 
-export interface ArchiveReader extends Pick<EngineArchive, 'checkWritable'> {
+export interface ArchiveReader extends Pick<EngineArchive, 'checkWritable' | 'disks'> {
   /** The segment that is being written; undefined when there is none, or `record.format` is mp4. */
   current(cameraId: string): Promise<Pick<OpenSegment, 'path' | 'startMs' | 'sizeBytes'> | undefined>;
   countSegments(cameraId: string, fromMs: number, toMs: number): number | Promise<number>;
@@ -170,7 +171,7 @@ export interface ApiDeps {
   /** Sends requests to the other nodes of the cluster. */
   readonly peers?: PeerSender | undefined;
   /** Without it, there are no copies in object storage. */
-  readonly copies?: { readonly holders: readonly Holder[] } | undefined;
+  readonly copies?: (CopyPlaces & { readonly holders: readonly Holder[] }) | undefined;
   readonly relayMetrics?: RelayMetrics | undefined;
   readonly jobs: JobKeeper;
   readonly ptz: Pick<EngineErrands, 'move' | 'presets'>;

@@ -8,7 +8,7 @@ import { dayAround, isoTime } from './times.ts';
 
 test('processor use is measured from one question to the next, and not more than once a second', () => {
   const clock = new VirtualClock();
-  const machine = new LocalMachine(tmpdir(), clock);
+  const machine = new LocalMachine(clock);
   assert.equal(machine.cpuPercent(), 0);
   const untilMs = performance.now() + 150;
   while (performance.now() < untilMs) Math.sqrt(untilMs);
@@ -20,13 +20,13 @@ test('processor use is measured from one question to the next, and not more than
 });
 
 test('memory and disk are those of this machine', async () => {
-  const machine = new LocalMachine(tmpdir(), new VirtualClock());
+  const machine = new LocalMachine(new VirtualClock());
   const memory = machine.memory();
   assert.ok(memory.usedBytes > 0 && memory.usedBytes < memory.totalBytes);
-  const disk = await machine.disk();
+  const disk = await machine.disk(tmpdir());
   assert.ok(disk.usedBytes >= 0 && disk.freeBytes >= 0 && disk.usedBytes + disk.freeBytes > 0);
   assert.ok(disk.usedBytes + disk.freeBytes <= disk.totalBytes);
-  await assert.rejects(new LocalMachine('/nowhere/at/all', new VirtualClock()).disk());
+  await assert.rejects(machine.disk('/nowhere/at/all'));
 });
 
 test('times carry their offset', () => {

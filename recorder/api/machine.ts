@@ -25,15 +25,12 @@ function cpuTimes(): CpuTimes {
 
 /** This machine; processor use is measured from one call to the next. */
 export class LocalMachine {
-  readonly #recordPath: string;
   readonly #clock: Clock;
   #times = cpuTimes();
   #measuredMs: number;
   #percent = 0;
 
-  /** `recordPath` selects the file system. */
-  constructor(recordPath: string, clock: Clock) {
-    this.#recordPath = recordPath;
+  constructor(clock: Clock) {
     this.#clock = clock;
     this.#measuredMs = clock.monotonicMs();
   }
@@ -54,8 +51,8 @@ export class LocalMachine {
     return { usedBytes: totalmem() - freemem(), totalBytes: totalmem() };
   }
 
-  async disk() {
-    const { blocks, bfree, bavail, bsize } = await statfs(this.#recordPath);
+  async disk(path: string) {
+    const { blocks, bfree, bavail, bsize } = await statfs(path);
     return { usedBytes: (blocks - bfree) * bsize, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
   }
 }

@@ -93,6 +93,7 @@ export const emptyArchive: ArchiveReader = {
   current: async () => undefined,
   checkWritable: async () => true,
   countSegments: () => 0,
+  disks: async () => [{ path: '/recordings', isLeaving: false, fault: undefined }],
 };
 
 const noSegments: SegmentReader = { list: async () => ({ segments: [], days: [] }) };

@@ -10,7 +10,7 @@ import { CAMERAS, RECORDER_NODES, RECORDER_POOLS, REBALANCE } from '../../crds/n
 import { AdminError, type AdminClient } from './admin-client.ts';
 import { UsageError } from './command.ts';
 import { objectTable, tableOf } from './object-table.ts';
-import type { Named, Values } from './site.ts';
+import { nodesIn, type Named, type Values } from './site.ts';
 import type { SiteCommand } from './site-command.ts';
 import { supportArchive } from './support-archive.ts';
 
@@ -44,6 +44,31 @@ const Timeline = z.object({
     }),
   ),
 });
+const Places = z.object({
+  disks: z
+    .array(
+      z.object({
+        path: z.string(),
+        state: z.string(),
+        problem: z.string().optional(),
+        free_gb: z.number(),
+        total_gb: z.number(),
+      }),
+    )
+    .default([]),
+  targets: z
+    .array(
+      z.object({
+        name: z.string(),
+        problem: z.string().optional(),
+        lacking_files: z.number(),
+        lag_seconds: z.number(),
+        keeps_days: z.number().nullable(),
+      }),
+    )
+    .default([]),
+  uncopied_cameras: z.number().default(0),
+});
 const Submitted = z.object({ status_url: z.string(), download_url: z.string() });
 const Job = z.object({ state: z.string(), reason: z.string().optional() });
 
@@ -51,7 +76,7 @@ const conditionsOf = (object: Named) => Conditions.parse(object).status.conditio
 
 const STATUS: SiteCommand = {
   synopsis: 'status',
-  text: 'Prints pools, nodes and cameras of the cluster, and what is wrong. Ends with 1 if a pool is not ready.\n\n',
+  text: 'Prints pools, nodes and cameras of the cluster, disks and targets of nodes that have several, and what is wrong. Ends with 1 if a pool is not ready.\n\n',
   takes: [0, 0],
   run: async (site, _args, _values, { print, clock }) => {
     const wrong: string[] = [];
@@ -67,10 +92,32 @@ const STATUS: SiteCommand = {
         wrong.push(`${plural}/${object.metadata.name}: ${ready.reason}: ${ready.message}\n`);
       }
     }
+    const places = await placesOf(await site.recorder());
+    if (places.length > 0) print(tableOf([['NODE', 'PLACE', 'STATE', 'FREE', 'KEEPS', 'ONLY HERE'], ...places]));
     print(wrong.join(''));
     return isReady ? 0 : 1;
   },
 };
+
+/** Disks and targets of all nodes that have more than one place for footage. A node that does not answer is in the list of nodes. */
+async function placesOf(client: AdminClient): Promise<string[][]> {
+  const rows: string[][] = [];
+  for (const [node, via] of nodesIn(await client.call('GET', '/cluster/cameras'))) {
+    const answer = await client.call('GET', `${via}/api/metrics`).catch((err: unknown) => {
+      if (!(err instanceof AdminError)) throw err;
+      return {};
+    });
+    const { disks, targets, uncopied_cameras: uncopied } = Places.parse(answer);
+    for (const { path, state, problem, free_gb: free, total_gb: total } of disks)
+      rows.push([node, path, problem ?? state, `${free} of ${total} GiB`, '', '']);
+    for (const { name, problem, lacking_files: files, lag_seconds: lag, keeps_days: days } of targets) {
+      const state = problem ?? (lag > 0 ? `${Math.ceil(lag / 60)} min behind` : 'up to date');
+      rows.push([node, name, state, '', days === null ? 'all' : `${days} d`, `${files} files`]);
+    }
+    if (uncopied > 0) rows.push([node, '', 'without copies', '', '', `${uncopied} cameras`]);
+  }
+  return rows;
+}
 
 const GAPS: SiteCommand = {
   synopsis: 'gaps [CAMERA...] [--from TIME] [--to TIME]',

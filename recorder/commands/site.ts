@@ -37,3 +37,12 @@ export function ofServer(options: AdminOptions, { load }: Pick<CommandContext, '
     more: async () => new Map(),
   };
 }
+
+const Nodes = z.object({ node_id: z.string(), nodes: z.array(z.object({ node_id: z.string() })) });
+
+/** All nodes by name, with the start of a path at the recorder that is asked under which each answers. */
+export function nodesIn(answer: unknown): ReadonlyMap<string, string> {
+  const { node_id: own, nodes } = Nodes.safeParse(answer).data ?? { node_id: 'node', nodes: [] };
+  const others = nodes.map(({ node_id: node }) => node).filter((node) => node !== own);
+  return new Map([[own, ''], ...others.map((node) => [node, `/node/${encodeURIComponent(node)}`] as const)]);
+}

@@ -1,16 +1,13 @@
 // One archive with what support needs to know of a site, and none of its secrets.
 
 import { gzipSync } from 'node:zlib';
-import { z } from 'zod';
 import { messageOf } from '../../base/error.ts';
 import { CAMERAS, RECORDER_NODES, RECORDER_POOLS } from '../../crds/names.ts';
 import type { CommandContext } from './command.ts';
-import type { Site } from './site.ts';
+import { nodesIn, type Site } from './site.ts';
 
 /** Of each node. */
 const ASKED = ['/api/health/ready', '/cluster/metrics', '/api/cameras', '/api/alarms', '/api/metrics'] as const;
-
-const Nodes = z.object({ node_id: z.string(), nodes: z.array(z.object({ node_id: z.string() })) });
 
 /** A tar file, compressed. What cannot be read is a file that says why. */
 export async function supportArchive(site: Site, { clock, version }: CommandContext): Promise<Buffer> {
@@ -26,10 +23,7 @@ export async function supportArchive(site: Site, { clock, version }: CommandCont
     await add(`objects/${plural}.json`, () => site.list(plural));
   }
   const call = async (path: string): Promise<unknown> => (await site.recorder()).call('GET', path);
-  const cluster = Nodes.safeParse(await add('cluster.json', () => call('/cluster/cameras'))).data;
-  const own = cluster?.node_id ?? 'node';
-  for (const node of new Set([own, ...(cluster?.nodes ?? []).map(({ node_id }) => node_id)])) {
-    const via = node === own ? '' : `/node/${encodeURIComponent(node)}`;
+  for (const [node, via] of nodesIn(await add('cluster.json', () => call('/cluster/cameras')))) {
     for (const path of ASKED) await add(`nodes/${node}${path}.json`, () => call(`${via}${path}`));
   }
   for (const [name, content] of await site.more()) files.set(name, content);

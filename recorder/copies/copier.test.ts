@@ -386,3 +386,37 @@ test('what a node that is gone protects stays at the target', async (t) => {
   await until('all others are removed', () => s3.files.length === 1);
   assert.deepEqual(s3.files, [`site/${paths[1]}`]);
 });
+
+test('files that have one copy only are counted, also those for which it is not time yet', async (t) => {
+  const { archive, paths, s3, told, copy } = await stage(t);
+  told.wantedMs = () => 90 * 24 * HOUR_MS;
+  const rule = { afterMs: 200 * 365 * 24 * HOUR_MS, keepMs: undefined as number | undefined };
+  const copies = await copy({}, rule);
+  const lacking = (): number | undefined => copies.places(['gate']).targets[0]?.lackingFiles;
+  await until('the lists are compared', () => lacking() === paths.length);
+  assert.equal(copies.copiers[0]?.waitingFiles, 0);
+  const [day] = archive.catalogue.days();
+  const [first] = day?.segments() ?? [];
+  assert.ok(first);
+  copies.removed(first);
+  assert.equal(lacking(), paths.length - 1);
+  rule.afterMs = 0;
+  copies.changed();
+  await until('what is at the target is not counted', () => lacking() === 0);
+  assert.equal(s3.files.length, paths.length);
+});
+
+test('a place says how long it keeps copies, and how many cameras have none', async (t) => {
+  const { told, copy } = await stage(t);
+  told.wantedMs = (id) => (id === 'gate' ? 90 * 24 * HOUR_MS : undefined);
+  const rule: { keepMs?: number; cameras: readonly string[] } = { cameras: ['gate', 'dock'] };
+  const copies = await copy({}, rule);
+  const found = (ids: readonly string[]) => {
+    const { targets, uncopied } = copies.places(ids);
+    return [targets[0]?.keepMs, uncopied];
+  };
+  assert.deepEqual(found(['gate']), [90 * 24 * HOUR_MS, 0]);
+  assert.deepEqual(found(['gate', 'dock', 'yard']), [Infinity, 1]);
+  rule.keepMs = 30 * 24 * HOUR_MS;
+  assert.deepEqual(found(['gate', 'dock', 'yard']), [30 * 24 * HOUR_MS, 1]);
+});

@@ -94,6 +94,8 @@ export class Copier {
   readonly #stop = new AbortController();
   /** By path, in any order. Those for which it is not time within a day are found when that day is near. */
   readonly #missing = new Map<string, Missing>();
+  /** How many more the target lacks, for which it is not time yet. */
+  #laterFiles = 0;
   /** Days before this were not compared yet; undefined: all were. */
   #restMs: number | undefined;
   #running: Promise<void> | undefined;
@@ -125,12 +127,16 @@ export class Copier {
   /** Other files may be wanted now. */
   compareAgain(): void {
     this.#comparedMs = -Infinity;
-    for (const [path, { segment }] of this.#missing)
-      if (!this.#options.ruleOf(cameraOfFootage(segment.cameraId))) this.#missing.delete(path);
+    for (const [path, { segment }] of this.#missing) if (!this.#isCopied(segment)) this.#missing.delete(path);
   }
 
   get waitingFiles(): number {
     return this.#missing.size;
+  }
+
+  /** Closed files of copied cameras that the target does not have; while a long backlog is compared, at least so many. */
+  get lackingFiles(): number {
+    return this.#missing.size + this.#laterFiles;
   }
 
   /** How long the oldest file has waited for which it was time, as of some seconds ago; 0 if none waits. */
@@ -149,13 +155,14 @@ export class Copier {
   closed({ segment, endMs }: ClosedSegment): void {
     const missing = { segment, endMs, notBeforeMs: -Infinity };
     if (this.#isNear(missing)) this.#missing.set(formatPath(segment), missing);
+    else if (this.#isCopied(segment)) this.#laterFiles++;
   }
 
   removed(segment: SegmentName): void {
-    const isYoung =
-      this.#options.ruleOf(cameraOfFootage(segment.cameraId)) !== undefined &&
-      !this.#isNear({ segment, endMs: undefined, notBeforeMs: -Infinity });
-    if (this.#missing.delete(formatPath(segment)) || isYoung) this.missedFiles++;
+    const isYoung = this.#isCopied(segment) && !this.#isNear({ segment, endMs: undefined, notBeforeMs: -Infinity });
+    const isMissing = this.#missing.delete(formatPath(segment));
+    if (isMissing || isYoung) this.missedFiles++;
+    if (!isMissing && isYoung) this.#laterFiles = Math.max(0, this.#laterFiles - 1);
   }
 
   start(): void {
@@ -224,17 +231,18 @@ export class Copier {
 
   /** Finds out which files of the days before `beforeMs` the target lacks, the newest day first. */
   async #compare(beforeMs: number): Promise<void> {
-    const { archive, target, ruleOf } = this.#options;
+    const { archive, target } = this.#options;
     const open = archive.openPaths();
     const days = Map.groupBy(archive.days(), ({ startMs }) => startMs);
     this.#restMs = undefined;
+    if (beforeMs === Infinity) this.#laterFiles = 0;
     for (const [dayMs, cameras] of [...days].reverse()) {
       if (dayMs >= beforeMs) continue;
       if (this.#missing.size >= MAX_WAITING) {
         this.#restMs = dayMs + 1;
         return;
       }
-      const copied = cameras.filter(({ cameraId }) => ruleOf(cameraOfFootage(cameraId)));
+      const copied = cameras.filter((day) => this.#isCopied(day));
       if (copied.length === 0) continue;
       const files = await target.filesOn(dayMs);
       for (const day of copied) {
@@ -244,8 +252,9 @@ export class Copier {
           const [marked, size] = [marks.get(path), files.get(path)];
           const isThere = marked !== undefined && marked === size && size === (day.sizeOf(segment) ?? size);
           const missing = { segment, endMs: undefined, notBeforeMs: -Infinity };
-          if (isThere || open.has(path) || this.#missing.has(path) || !this.#isNear(missing)) continue;
-          this.#missing.set(path, missing);
+          if (isThere || open.has(path) || this.#missing.has(path)) continue;
+          if (this.#isNear(missing)) this.#missing.set(path, missing);
+          else this.#laterFiles++;
         }
       }
       this.#stop.signal.throwIfAborted();
@@ -261,6 +270,10 @@ export class Copier {
   #dueMs({ segment, endMs }: Missing): number {
     const { afterMs = Infinity } = this.#options.ruleOf(cameraOfFootage(segment.cameraId)) ?? {};
     return (endMs ?? segment.startMs) + afterMs;
+  }
+
+  #isCopied({ cameraId }: Pick<SegmentName, 'cameraId'>): boolean {
+    return this.#options.ruleOf(cameraOfFootage(cameraId)) !== undefined;
   }
 
   /** Whether it is time for it before all files are compared again. */

@@ -10,6 +10,7 @@ import { HOUR_MS } from '../../base/units.ts';
 import type { SegmentObserver } from '../archive/catalogue/observer.ts';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
 import type { SegmentName } from '../archive/disk/names.ts';
+import type { CopyPlaces } from '../contract/copy-places.ts';
 import type { ArchiveFiles } from '../footage/archive-file.ts';
 import type { Holder } from '../footage/holder.ts';
 import { Copier, type CopiedArchive, type CopyRule } from './copier.ts';
@@ -51,16 +52,21 @@ interface CopiesOptions {
 const BEHIND_MS = HOUR_MS;
 const BEHIND = 'copies-behind';
 
-export class Copies implements SegmentObserver {
+export class Copies implements SegmentObserver, CopyPlaces {
   readonly copiers: readonly Copier[];
   /** The targets as holders of footage. */
   readonly holders: readonly Holder[];
 
+  readonly #archive: CopiedArchive;
+  readonly #ruleOf: (cameraId: string) => ConfiguredCopies | undefined;
+
   private constructor(targets: readonly Target[], { targets: configured, rules, ...deps }: CopiesOptions) {
+    this.#archive = deps.archive;
+    this.#ruleOf = (cameraId) => rules().find(({ cameras }) => !cameras || inScope(cameras, cameraId));
     this.holders = targets.map((target) => targetHolder(target, { ...deps, account: deps.archive.account }));
     this.copiers = targets.map((target, i) => {
       const ruleOf = (cameraId: string): CopyRule | undefined => {
-        const rule = rules().find(({ cameras }) => !cameras || inScope(cameras, cameraId));
+        const rule = this.#ruleOf(cameraId);
         return rule?.targets.includes(target.name) ? rule : undefined;
       };
       const { maxBitrate, hours } = configured[i] as ConfiguredTarget;
@@ -98,6 +104,25 @@ export class Copies implements SegmentObserver {
   /** What is wrong with each target; undefined: nothing. */
   states(): { readonly name: string; readonly problem: Reason | undefined }[] {
     return this.copiers.map((copier) => ({ name: copier.name, problem: copier.problem ?? behind(copier) }));
+  }
+
+  places(cameraIds: readonly string[]): ReturnType<CopyPlaces['places']> {
+    const rules = cameraIds.map((id) => ({ id, rule: this.#ruleOf(id) }));
+    const targets = this.copiers.map((copier) => {
+      const { name, lackingFiles } = copier;
+      const keepMs = rules.flatMap(({ id, rule }) =>
+        rule?.targets.includes(name) ? Math.min(rule.keepMs ?? Infinity, this.#archive.wantedMs(id) ?? Infinity) : [],
+      );
+      const problem = copier.problem ?? behind(copier);
+      return {
+        name,
+        problem,
+        lackingFiles,
+        lagMs: copier.lagMs(),
+        keepMs: keepMs.length > 0 ? Math.max(...keepMs) : Infinity,
+      };
+    });
+    return { targets, uncopied: rules.filter(({ rule }) => !rule || rule.targets.length === 0).length };
   }
 
   warnings(): Warning[] {

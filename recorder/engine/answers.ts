@@ -87,6 +87,13 @@ function archiveOf(archive: Archive): EngineArchive {
       holds.delete(hold);
     },
     checkWritable: () => archive.checkWritable(),
+    // An error is not sent as what it is.
+    disks: async () =>
+      archive.disks().map(({ path, isLeaving, fault }) => ({
+        path,
+        isLeaving,
+        fault: fault && { code: fault.code, message: fault.message },
+      })),
     stateRoot: archive.stateRoot,
     checkDisk: () => archive.checkDisk(),
   };

@@ -40,6 +40,7 @@ import { Shortfalls } from '../model/shortfalls.ts';
 import { ObjectiveWatch } from '../objectives/watch.ts';
 import { AlarmMails } from '../mail/alarm-mails.ts';
 import type { MutualTls } from '../peers/identity.ts';
+import type { CopyPlaces } from '../contract/copy-places.ts';
 import type { PeerListener } from '../contract/other-node.ts';
 import { PeerRequests } from '../peers/peer-requests.ts';
 import { RelayMetrics } from '../relay/metrics.ts';
@@ -73,7 +74,7 @@ export interface ServingParts extends FrontStorage {
   /** Of the loop that both sides share: a request has arrived; what it returns is called when the answer is complete. See `ReadPacer`. */
   readonly keepAwake: () => () => void;
   /** Undefined without targets. */
-  readonly copies?: { readonly holders: readonly Holder[]; warnings(): readonly Warning[] } | undefined;
+  readonly copies?: (CopyPlaces & { readonly holders: readonly Holder[]; warnings(): readonly Warning[] }) | undefined;
   readonly current: CurrentConfig;
   /** Metrics of the whole recorder. */
   readonly registry: Registry;
@@ -299,7 +300,7 @@ export class Serving {
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
     const { engine, cameras, cameraEditor, database, store, audit, events, happenings, looks, alarms } = this.#parts;
     const { archive, cameraSwitch, errands, examiner, member, refusedCameras } = engine;
-    const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
+    const { nodeName, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, logLevels } = this.#deps;
     const memory = this.#parts.answers.images;
     const archived = new ArchiveStills({ maker: this.#jpegs, memory, clock });
@@ -353,7 +354,7 @@ export class Serving {
         document: () => playback.swagger() as OpenApiDocument,
         routes,
       },
-      machine: new LocalMachine(recordPath, clock),
+      machine: new LocalMachine(clock),
     };
   }
 

@@ -45,6 +45,15 @@ export interface EngineErrands {
   tryLogins(cameraId: string): Promise<number>;
 }
 
+/** A disk of the archive, as it is now. */
+interface ArchiveDisk {
+  readonly path: string;
+  /** It gets no new files, and loses those that it has to the others. */
+  readonly isLeaving: boolean;
+  /** Why it is not written to. */
+  readonly fault: Reason | undefined;
+}
+
 export interface EngineArchive {
   /** Undefined where nothing is ever removed. Of a camera undefined: as long as there is space; both in milliseconds. */
   readonly keeping: { wantedMs(cameraId: string): number | undefined; outlookMs(): number | undefined } | undefined;
@@ -70,6 +79,8 @@ export interface EngineArchive {
   release(hold: number): void;
   /** Whether recording could create and write a file now. */
   checkWritable(): Promise<boolean>;
+  /** The record path first. */
+  disks(): Promise<readonly ArchiveDisk[]>;
   /** The root of the disk that has the state of the archive. */
   readonly stateRoot: string;
   /** Rejects when that disk is not one of this node's archive now. */

@@ -70,6 +70,8 @@ describe('copies in object storage', { skip: storageMissing() }, () => {
       return archive.length === files.length && archive.every(({ copies }) => copies?.includes('offsite'));
     });
     assert.deepEqual(filesIn(storage.directory()), files);
+    const load = (await recorder.get('/api/metrics')) as { readonly targets: readonly unknown[] };
+    assert.deepEqual(load.targets, [{ name: 'offsite', lacking_files: 0, lag_seconds: 0, keeps_days: null }]);
     for (const file of files)
       assert.deepEqual(readFileSync(join(storage.directory(), file)), readFileSync(join(recorder.recordPath, file)));
     const whole = await listed(recorder);

@@ -61,6 +61,16 @@ test('a disk that becomes read-only under its cameras: they go on on the other d
   assert.equal(answer.status, 'ready');
   const warning = answer.warnings.find(({ code }) => code === 'disk-failing');
   assert.ok(warning?.detail.includes(second.path), JSON.stringify(answer.warnings));
+  const load = (await recorder.get('/api/metrics')) as {
+    readonly disks: readonly { readonly path: string; readonly state: string; readonly problem?: string }[];
+  };
+  assert.deepEqual(
+    load.disks.map(({ path, state, problem }) => [path, state, problem === undefined]),
+    [
+      [first.path, 'in-use', true],
+      [second.path, 'failing', false],
+    ],
+  );
   const metrics = await (await fetch(recorder.metricsUrl)).text();
   assert.match(metrics, /kube_nvr_archive_disk_failing\{disk="[^"]*"\} 1\n/);
   await recorder.stop();

@@ -31,7 +31,7 @@ async function stage(t: TestContext): Promise<Stage> {
     { code: 'disk-exhausted', message: 'the disk is full', cameraId: undefined },
     { code: 'protected-over-quota', message: 'too much', cameraId: 'gate' },
   ];
-  const api = await build(t, { archive, protections: { windows, keptMs: 90 * 86_400_000 }, warnings });
+  const api = await build(t, { protections: { windows, keptMs: 90 * 86_400_000 }, warnings });
   api.cameras.push({ status: cameraStatus(), archive: undefined, live: undefined });
   return { ...api, fs };
 }
