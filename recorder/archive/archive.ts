@@ -257,6 +257,7 @@ export class Archive {
     }
     await this.#store.prepare(disk);
     if (isNew) await identity?.create();
+    if (disk === this.#disks.state) await identity?.keepState(this.#disks.hasOthers);
     const device = identity?.device;
     const twin = this.#disks.all.find((other) => other !== disk && this.#identities.get(other)?.device === device);
     if (device !== undefined && twin) {

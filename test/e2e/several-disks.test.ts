@@ -1,7 +1,7 @@
 // Two real file systems under a real recorder; the kernel takes one of them away while cameras are recorded to it.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startCamera } from '../camera/camera.ts';
@@ -90,4 +90,61 @@ test('a disk that becomes read-only under its cameras: they go on on the other d
       }
     }
   }
+});
+
+interface Listed {
+  readonly archive: readonly { readonly filename: string; readonly start_ms: number; readonly is_open: boolean }[];
+}
+
+const namesOf = async (recorder: RecorderProcess): Promise<string[]> => {
+  const lists = await Promise.all(IDS.map(async (id) => (await recorder.get(`/api/archive/${id}/segments`)) as Listed));
+  return lists.flatMap(({ archive }) => archive.filter(({ is_open }) => !is_open).map(({ filename }) => filename));
+};
+
+test('started without its first disk, a recorder records to the other with the state that it had, and lists everything when the first is back', async (t) => {
+  const mib = 1024 * 1024;
+  const [first, second] = [Mount.make(t, 'ext4', 128 * mib), Mount.make(t, 'ext4', 128 * mib)];
+  if (!first || !second) return;
+  const cameras = await Promise.all(
+    IDS.map(async (id) => {
+      const camera = await startCamera({ tracks: [videoTrack(await videoMedia('h264'))], pace: 'realtime' });
+      t.after(() => camera.close());
+      return { id, source: camera.url, transport: 'tcp' };
+    }),
+  );
+  const archive = { segmentDuration: '4s', syncInterval: '2s', disks: [{ path: second.path }] };
+  let recorder = await RecorderProcess.start({
+    directory: workspace(t),
+    config: { record_path: first.path, archive, cameras },
+  });
+  t.after(() => recorder[Symbol.asyncDispose]());
+  await recorder.untilRecording(...IDS);
+  const nowS = Date.now() / 1_000;
+  const answer = await recorder.fetch(`/api/archive/cam0/protect?from=${nowS - 5}&to=${nowS}`, { method: 'POST' });
+  assert.equal(answer.status, 201);
+  const copy = join(second.path, '.kube-nvr/protections.json');
+  await until('the second disk has the state', () => existsSync(copy) && readFileSync(copy, 'utf8').includes('cam0'));
+  await until('files on both disks', () =>
+    IDS.every((id) => [first, second].some(({ path }) => filesOf(path, id).length > 1)),
+  );
+  await recorder.stop();
+  const onFirst = IDS.flatMap((id) => filesOf(first.path, id).filter((path) => hasPictures(join(first.path, path))));
+  assert.ok(onFirst.length > 0);
+
+  first.detach();
+  recorder = await recorder.restart();
+  await recorder.untilRecording(...IDS);
+  await until('files of all cameras on the second disk', () => IDS.every((id) => filesOf(second.path, id).length > 1));
+  assert.deepEqual(readdirSync(first.path), [], 'nothing is written where the first disk was');
+  const kept = (await recorder.get('/api/archive/cam0/protections')) as { readonly protections: readonly unknown[] };
+  assert.equal(kept.protections.length, 1);
+  const listed = await namesOf(recorder);
+  assert.ok(!onFirst.some((path) => listed.includes(path)));
+
+  first.attach();
+  await until('the first disk is listed again', async () => {
+    const names = new Set(await namesOf(recorder));
+    return onFirst.every((path) => names.has(path));
+  });
+  await recorder.stop();
 });

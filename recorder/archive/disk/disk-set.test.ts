@@ -3,9 +3,12 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../../base/clock.ts';
+import { silentLog } from '../../../base/log.ts';
 import type { DiskSettings } from '../archive.ts';
 import { RetentionBench, SmallDisk } from '../retention/test-support.ts';
 import { gate, readSegments, segmentPaths, systemError, temporaryDirectory } from '../test-support.ts';
+import { nodeFileSystem } from './file-system.ts';
+import { ArchiveIdentity } from './identity.ts';
 import { parsePath } from './names.ts';
 
 const IDS = ['c1', 'c2', 'c3', 'c4'];
@@ -284,6 +287,30 @@ test('when the first disk is lost, protections are known from the copy on anothe
   await after.wait(35_000);
   await after.stop();
   assert.equal(readFileSync(join(s.root, file), 'utf8'), readFileSync(join(s.second, file), 'utf8'));
+});
+
+test('a node knows on which of its disks it has kept the state of the archive last', async (t) => {
+  const s = site(t);
+  const { workDir } = s;
+  const identity = (root: string, first?: ArchiveIdentity) =>
+    new ArchiveIdentity({ root, workDir, first, fs: nodeFileSystem, log: silentLog });
+  const hadState = async (): Promise<boolean[]> => {
+    const first = identity(s.root);
+    const both = [first, identity(s.second, first)];
+    return Promise.all(both.map((one) => one.hadState()));
+  };
+  const run = async (disks: DiskSettings[], stateRoot?: string): Promise<void> => {
+    const b = await RetentionBench.start({ ...s, disks: () => disks, ids: [], ...(stateRoot && { stateRoot }) });
+    await b.archive.close();
+  };
+  await run([]);
+  assert.deepEqual(await hadState(), [false, false], 'with one disk there is nothing to know');
+  await run(s.disks);
+  assert.deepEqual(await hadState(), [true, false]);
+  await run(s.disks, s.second);
+  assert.deepEqual(await hadState(), [false, true]);
+  await run([]);
+  assert.deepEqual(await hadState(), [true, false], 'the other disk comes back later');
 });
 
 test('the space of an archive is that of all disks which can be written to', async (t) => {

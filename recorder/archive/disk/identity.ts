@@ -48,6 +48,7 @@ interface MarkerState {
 const STATE_DIRECTORY = '.kube-nvr';
 /** Beside the record paths, in the file of known ids. */
 const SET = 'set';
+const STATE = 'state';
 const ID = /^[0-9a-f-]{8,64}$/;
 
 export class ArchiveIdentity {
@@ -107,6 +108,19 @@ export class ArchiveIdentity {
   /** The same for programs that only read: nothing is written, and an archive without an id is accepted. */
   async inspect(): Promise<void> {
     await this.#compare();
+  }
+
+  /** Whether the node has kept the state of its archive on this disk last. */
+  async hadState(): Promise<boolean> {
+    const [marker, last] = await Promise.all([this.#marker(), this.#known(STATE)]);
+    return marker !== undefined && marker.id === last.id;
+  }
+
+  /** The node keeps the state of its archive on this disk from now on. That of an archive which never had others needs no name. */
+  async keepState(hasOthers: boolean): Promise<void> {
+    const { id: before } = await this.#known(STATE);
+    if (this.#id !== undefined && before !== this.#id && (hasOthers || before !== undefined))
+      await this.#remember(this.#id, STATE);
   }
 
   /** Like `look`, but needs only two file lookups while nothing has changed. Also rejects for a `new` archive. */

@@ -71,8 +71,8 @@ test('a disk that must not be written to gets nothing', async (t) => {
   assert.equal(existsSync(join(b, '.kube-nvr')), false);
 });
 
-const ours = (root: string) => ({ root, inspect: async () => {} });
-const foreign = (root: string) => ({ root, inspect: () => Promise.reject(new Error('another archive')) });
+const ours = (root: string, hadState = false) => ({ root, inspect: async () => {}, hadState: async () => hadState });
+const foreign = (root: string) => ({ ...ours(root), inspect: () => Promise.reject(new Error('another archive')) });
 const signs = async (path: string): Promise<number> => Number(readFileSync(path, 'utf8'));
 const choice = (clock = new VirtualClock(NOW_MS)) => ({ fs, clock, signs });
 
@@ -98,12 +98,20 @@ test('a copy is not newer than the state that was copied, which may have lines s
   }
 });
 
+test('a disk that was away and has seen more signs of life is not newer than the disk that had the state since', async (t) => {
+  const { a, b, write } = stage(t);
+  write(a, 'gaps/alive', '1000');
+  write(b, 'gaps/alive', '200');
+  assert.equal(await newestState(choice(), [ours(a), ours(b, true)]), b);
+  assert.equal(await newestState(choice(), [ours(a), foreign(b)]), a, 'without it, the most signs count');
+});
+
 test('a disk that does not answer for ten seconds holds up no start', async () => {
   const clock = new VirtualClock(NOW_MS);
   const answering = { fs: { facts: async () => ({ mtimeMs: 1 }) } as unknown as typeof fs, signs: async () => 7 };
   const asked = newestState({ ...answering, clock }, [
     ours('/a'),
-    { root: '/b', inspect: () => new Promise(() => {}) },
+    { ...ours('/b'), inspect: () => new Promise<never>(() => {}) },
   ]);
   await new Promise((resolve) => setImmediate(resolve));
   clock.advance(10_000);

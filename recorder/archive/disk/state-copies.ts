@@ -29,26 +29,30 @@ interface StateChoice {
 }
 
 /**
- * The root with the newest state, of disks of this archive; undefined if none has any. A copy has as many signs of life as its source had,
- * and was written later: with as many signs, the older file is the source, which may have what came after the copy.
+ * The root with the newest state, of disks of this archive; undefined if none has any. That of the disk which had the state last: a disk that was
+ * away may have seen more signs of life before than that one altogether. If that disk is away, the one with the most signs. A copy has as many
+ * signs of life as its source had, and was written later: with as many signs, the older file is the source, which may have what came
+ * after the copy.
  */
 export async function newestState(
   { fs, clock, signs }: StateChoice,
-  disks: readonly (Pick<ArchiveIdentity, 'inspect'> & { readonly root: string })[],
+  disks: readonly (Pick<ArchiveIdentity, 'inspect' | 'hadState'> & { readonly root: string })[],
 ): Promise<string | undefined> {
   const hangs = Promise.withResolvers<undefined>();
   const timer = clock.after(HANGS_MS, () => hangs.resolve(undefined));
   const state = async (disk: (typeof disks)[number]) => {
     await disk.inspect();
+    const hadState = await disk.hadState();
     const path = `${disk.root}/${ALIVE}`;
     const [count, facts] = await Promise.all([signs(path), fs.facts(path)]);
-    return count === undefined ? undefined : { root: disk.root, count, atMs: facts.mtimeMs };
+    return count === undefined ? undefined : { root: disk.root, hadState, count, atMs: facts.mtimeMs };
   };
   // One that is missing, another's, or does not answer has no state of ours.
   const asked = disks.map((disk) => Promise.race([state(disk).catch(() => undefined), hangs.promise]));
   const found = (await Promise.all(asked)).filter((one) => one !== undefined);
   timer.cancel();
-  return found.toSorted((a, b) => b.count - a.count || a.atMs - b.atMs)[0]?.root;
+  const last = found.filter(({ hadState }) => hadState);
+  return (last.length > 0 ? last : found).toSorted((a, b) => b.count - a.count || a.atMs - b.atMs)[0]?.root;
 }
 
 interface StateCopiesDeps {
