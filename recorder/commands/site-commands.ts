@@ -10,7 +10,7 @@ import { CAMERAS, RECORDER_NODES, RECORDER_POOLS, REBALANCE } from '../../crds/n
 import { AdminError, type AdminClient } from './admin-client.ts';
 import { UsageError } from './command.ts';
 import { objectTable, tableOf } from './object-table.ts';
-import { nodesIn, type Named, type Values } from './site.ts';
+import { nodesIn, type Named, type Site, type Values } from './site.ts';
 import type { SiteCommand } from './site-command.ts';
 import { supportArchive } from './support-archive.ts';
 
@@ -92,7 +92,7 @@ const STATUS: SiteCommand = {
         wrong.push(`${plural}/${object.metadata.name}: ${ready.reason}: ${ready.message}\n`);
       }
     }
-    const places = await placesOf(await site.recorder());
+    const places = await placesOf(site);
     if (places.length > 0) print(tableOf([['NODE', 'PLACE', 'STATE', 'FREE', 'KEEPS', 'ONLY HERE'], ...places]));
     print(wrong.join(''));
     return isReady ? 0 : 1;
@@ -100,13 +100,18 @@ const STATUS: SiteCommand = {
 };
 
 /** Disks and targets of all nodes that have more than one place for footage. A node that does not answer is in the list of nodes. */
-async function placesOf(client: AdminClient): Promise<string[][]> {
-  const rows: string[][] = [];
-  for (const [node, via] of nodesIn(await client.call('GET', '/cluster/cameras'))) {
-    const answer = await client.call('GET', `${via}/api/metrics`).catch((err: unknown) => {
+async function placesOf(site: Site): Promise<string[][]> {
+  const get = async (path: string): Promise<unknown> => {
+    try {
+      return await (await site.recorder()).call('GET', path);
+    } catch (err) {
       if (!(err instanceof AdminError)) throw err;
       return {};
-    });
+    }
+  };
+  const rows: string[][] = [];
+  for (const [node, via] of nodesIn(await get('/cluster/cameras'))) {
+    const answer = await get(`${via}/api/metrics`);
     const { disks, targets, uncopied_cameras: uncopied } = Places.parse(answer);
     for (const { path, state, problem, free_gb: free, total_gb: total } of disks)
       rows.push([node, path, problem ?? state, `${free} of ${total} GiB`, '', '']);

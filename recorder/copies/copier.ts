@@ -304,7 +304,9 @@ export class Copier {
     try {
       const isThere = await files.use(missing.segment, async (file) => {
         const [copy, parts] = await this.#described(file);
-        const body = this.#pieces(file);
+        // A client of HTTP asks for a piece when the system has taken the one before. It could have what follows only if that is not so: the
+        // target refuses other bytes.
+        const body = this.#pieces(file, 2);
         const maxAgeMs = archive.wantedMs(missing.segment.cameraId);
         await target.store({ copy, body, maxAgeMs, parts }, this.#stop.signal);
         this.copiedFiles++;
@@ -324,8 +326,7 @@ export class Copier {
     const { segment, path, sizeBytes, mtimeMs } = file;
     if (sizeBytes > MAX_BYTES) throw new FileFailed('it has more than 5 GiB: shorten archive.segmentDuration');
     const hash = createHash('sha256');
-    const buffer = Buffer.allocUnsafe(PIECE_BYTES);
-    for await (const piece of this.#pieces(file, buffer)) hash.update(piece);
+    for await (const piece of this.#pieces(file, 1)) hash.update(piece);
     const parts = await readParts(file.read, sizeBytes).catch((err: unknown) => {
       // A damaged file is copied as it is.
       if (!(err instanceof Mp4Error)) throw err;
@@ -346,15 +347,19 @@ export class Copier {
     return [copy, JSON.stringify(footageMessage(played))];
   }
 
-  /** The bytes of a file, at the rate that is allowed; they wait while recordings wait. `buffer` has one piece after the other. */
-  async *#pieces(file: ArchiveFile, buffer?: Buffer): AsyncGenerator<Buffer> {
+  /**
+   * The bytes of a file, at the rate that is allowed; they wait while recordings wait. A piece is valid until `atOnce` others were asked
+   * for: to get new memory from the system for each would take as long as to send it.
+   */
+  async *#pieces(file: ArchiveFile, atOnce: number): AsyncGenerator<Buffer> {
     const { archive, clock, maxBitrate = Infinity } = this.#options;
     const { signal } = this.#stop;
     const startedMs = clock.monotonicMs();
-    for (let at = 0; at < file.sizeBytes;) {
+    const memory = Array.from({ length: atOnce }, () => Buffer.allocUnsafe(PIECE_BYTES));
+    for (let at = 0, turn = 0; at < file.sizeBytes; turn++) {
       while (archive.isBehind() && !signal.aborted) await clock.sleep(BEHIND_LOOK_MS, signal);
       signal.throwIfAborted();
-      const into = buffer ?? Buffer.allocUnsafe(PIECE_BYTES);
+      const into = memory[turn % atOnce] as Buffer;
       const piece = into.subarray(0, await file.readInto(into, at, Math.min(PIECE_BYTES, file.sizeBytes - at)));
       if (piece.length === 0) throw new FileFailed('it became shorter while it was copied');
       yield piece;

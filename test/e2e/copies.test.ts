@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { startCamera } from '../camera/camera.ts';
 import { videoMedia } from '../camera/media.ts';
 import { videoTrack } from '../camera/tracks.ts';
@@ -70,8 +71,10 @@ describe('copies in object storage', { skip: storageMissing() }, () => {
       return archive.length === files.length && archive.every(({ copies }) => copies?.includes('offsite'));
     });
     assert.deepEqual(filesIn(storage.directory()), files);
-    const load = (await recorder.get('/api/metrics')) as { readonly targets: readonly unknown[] };
-    assert.deepEqual(load.targets, [{ name: 'offsite', lacking_files: 0, lag_seconds: 0, keeps_days: null }]);
+    const upToDate = [{ name: 'offsite', lacking_files: 0, lag_seconds: 0, keeps_days: null }];
+    await until('the node says that the target has everything', async () =>
+      isDeepStrictEqual(((await recorder.get('/api/metrics')) as { readonly targets: unknown }).targets, upToDate),
+    );
     for (const file of files)
       assert.deepEqual(readFileSync(join(storage.directory(), file)), readFileSync(join(recorder.recordPath, file)));
     const whole = await listed(recorder);
