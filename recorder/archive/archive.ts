@@ -20,9 +20,9 @@ import type { ClosedSegment, OpenSegment } from './catalogue/segment.ts';
 import { takingTurns } from './disk/disk-turns.ts';
 import { Disk, DiskSet } from './disk/disk-set.ts';
 import { DiskWatch } from './disk/disk-watch.ts';
-import { Drain } from './disk/drain.ts';
+import { diskWithRoom, Drain } from './disk/drain.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFault } from './disk/faults.ts';
-import { nodeFileSystem, spaceOfAll, type FileSystem, type Space } from './disk/file-system.ts';
+import { nodeFileSystem, spaceOfAll, type FileSystem, type OpenFile, type Space } from './disk/file-system.ts';
 import { ArchiveIdentity, type IdentityOptions } from './disk/identity.ts';
 import { formatPath, parsePath, type SegmentName } from './disk/names.ts';
 import { SegmentStore } from './disk/segment-store.ts';
@@ -392,6 +392,13 @@ export class Archive {
       ),
     );
     return spaceOfAll(spaces.filter((space) => space !== undefined));
+  }
+
+  /** Takes a complete segment that `write` writes; false if no disk has the space. Rejects with what `write` rejects with, too. */
+  async receive(segment: SegmentName, sizeBytes: number, write: (file: OpenFile) => Promise<void>): Promise<boolean> {
+    const disk = await diskWithRoom(this.#store, sizeBytes);
+    if (disk) await this.#store.receive(segment, disk, write);
+    return disk !== undefined;
   }
 
   /** The root of the disk that has a file, by the path of the file. */

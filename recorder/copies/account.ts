@@ -5,7 +5,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { ignoreMissing } from '../../base/file-calls.ts';
 import type { Interval } from '../../base/interval.ts';
 import type { GapCause } from '../contract/gap-cause.ts';
-import { accountKey, ALIVE, journalOf, PROTECTIONS, type AccountPlace } from './layout.ts';
+import { accountKey, ALIVE, cameraOfJournal, journalOf, PROTECTIONS, type AccountPlace } from './layout.ts';
 import { S3Error } from './s3.ts';
 import type { Target } from './target.ts';
 
@@ -55,7 +55,7 @@ export class AccountCopier {
       (await this.#target.accounts(true)).filter((one) => isOf(one, node, archive)).map(({ name, key }) => [name, key]),
     );
     for (const [name, path] of await this.#account.files()) {
-      const cameraId = /^gaps\/(.+)\.jsonl$/.exec(name)?.[1];
+      const cameraId = cameraOfJournal(name);
       if (cameraId !== undefined && !wants(cameraId)) continue;
       const facts = await stat(path).catch(ignoreMissing);
       if (!facts) continue;

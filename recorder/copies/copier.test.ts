@@ -2,11 +2,12 @@
 // missing is copied, whatever happened before.
 
 import assert from 'node:assert/strict';
-import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { until } from '../../test/support/until.ts';
 import { HOUR_MS } from '../../base/units.ts';
+import { formatPath } from '../archive/disk/names.ts';
 import type { Copies } from './copies.ts';
 import { accountOf, copied, FakeS3, START_MS, type Copied, type Fault } from './test-support.ts';
 
@@ -419,4 +420,85 @@ test('a place says how long it keeps copies, and how many cameras have none', as
   assert.deepEqual(found(['gate', 'dock', 'yard']), [Infinity, 1]);
   rule.keepMs = 30 * 24 * HOUR_MS;
   assert.deepEqual(found(['gate', 'dock', 'yard']), [30 * 24 * HOUR_MS, 1]);
+});
+
+/** A node whose archive was copied, and lost, with the account of that archive at the target. */
+async function lost(t: TestContext) {
+  const staged = await stage(t);
+  const { root, paths, told, copy, archive } = staged;
+  const journal = join(root, 'gate.jsonl');
+  writeFileSync(journal, 'gaps of gate\n');
+  told.account = accountOf('rack-1', 'archive-1', { 'gaps/gate.jsonl': journal });
+  const before = await copy();
+  await done(before, paths.length);
+  await until('the account is copied', () => staged.s3.accounts.length > 0);
+  await before.close();
+  const files = new Map(paths.map((path) => [path, readFileSync(join(root, path))]));
+  for (const path of paths) rmSync(join(root, path));
+  await archive.catalogue.refresh();
+  staged.s3.requests.length = 0;
+  told.account = accountOf('rack-1', 'archive-2', {});
+  return { ...staged, files };
+}
+
+test('a node with a new archive fetches what the lost one had, the newest first, and copies nothing of it again', async (t) => {
+  const { root, paths, files, s3, copy } = await lost(t);
+  const copies = await copy();
+  await until('all files are back', () => copies.copiers[0]?.fetchedFiles === paths.length);
+  for (const [path, bytes] of files) assert.deepEqual(readFileSync(join(root, path)), bytes);
+  assert.deepEqual(
+    s3.requests.filter((line) => /^GET .*mp4$/.test(line)),
+    paths.toReversed().map((path) => `GET site/${path}`),
+  );
+  assert.ok(!s3.requests.some((line) => /^PUT .*mp4$/.test(line)));
+  await copies.close();
+  const again = await copy();
+  await until(
+    'it has looked',
+    () => s3.requests.filter((line) => line.startsWith('GET site/.kube-nvr/acc')).length > 1,
+  );
+  await again.close();
+  assert.equal(again.copiers[0]?.fetchedFiles, 0);
+});
+
+test('another node fetches nothing, nor a node that lost nothing', async (t) => {
+  const { paths, s3, told, copy } = await lost(t);
+  told.account = accountOf('rack-2', 'archive-2', {});
+  const copies = await copy();
+  const lists = (): number => s3.requests.filter((line) => line === 'GET site/.kube-nvr/accounts/').length;
+  await until('the accounts are looked up', () => lists() > 1);
+  await copies.close();
+  assert.ok(!s3.requests.some((line) => /^GET .*mp4$/.test(line)));
+  assert.equal(s3.files.length, paths.length);
+});
+
+test('what is older than may be kept, what retention has removed, and what has no space is not fetched', async (t) => {
+  const { paths, told, s3, copy } = await lost(t);
+  told.wantedMs = () => Date.now() - START_MS - 10_000;
+  let room = true;
+  const received: string[] = [];
+  told.receive = async (segment) => {
+    if (!room) return false;
+    received.push(formatPath(segment));
+    copies.removed(segment);
+    room = received.length < 2;
+    return true;
+  };
+  const copies = await copy();
+  await until('a file is fetched', () => received.length > 0);
+  await until('the target is asked for the rest of the days', () => s3.requests.length > 3);
+  await copies.close();
+  assert.deepEqual(received, paths.slice(-1), 'the rest is older than one that was removed');
+});
+
+test('a copy that is damaged, or that a target sends in half, is never on the disk', async (t) => {
+  const { root, paths, files, s3, copy } = await lost(t);
+  const [first = '', second = ''] = paths.toReversed();
+  s3.objects.set(`site/${first}`, Buffer.from(s3.objects.get(`site/${first}`) ?? []).fill(0, 100, 200));
+  let halves = 0;
+  s3.fault = (method, key) => (method === 'GET' && key === `site/${second}` && halves++ === 0 ? 'half' : undefined);
+  const copies = await copy();
+  await until('the others are back', () => copies.copiers[0]?.fetchedFiles === paths.length - 1);
+  assert.equal(existsSync(join(root, first)), false);
+  assert.deepEqual(readFileSync(join(root, second)), files.get(second));
 });

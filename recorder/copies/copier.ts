@@ -10,7 +10,6 @@ import { isExpected, messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import type { Reason } from '../../base/reason.ts';
 import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
-import type { CameraDay } from '../archive/catalogue/camera-day.ts';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
 import { dayStartMs, formatPath, type SegmentName } from '../archive/disk/names.ts';
 import type { ArchiveFile, ArchiveFiles } from '../footage/archive-file.ts';
@@ -18,9 +17,12 @@ import { footageMessage } from '../footage/message.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import { originOf } from '../mp4/meta.ts';
 import { readParts } from '../mp4/parts.ts';
-import { AccountCopier, protectedAt, type AccountReader, type OwnAccount } from './account.ts';
+import { AccountCopier, protectedAt } from './account.ts';
+import type { CopiedArchive } from './copied-archive.ts';
+import { Fetcher } from './fetcher.ts';
 import { isWithin, type Hours } from './hours.ts';
 import type { Copy } from './layout.ts';
+import { Pace, type Pacing } from './pace.ts';
 import { S3Error } from './s3.ts';
 import { ForeignPrefix, type Target } from './target.ts';
 
@@ -30,22 +32,6 @@ export interface CopyRule {
   readonly afterMs: number;
   /** How long a copy is kept; undefined: as long as footage may be. */
   readonly keepMs: number | undefined;
-}
-
-/** What the archive of this node has to do with copying. */
-export interface CopiedArchive {
-  /** Names the archive; undefined while that is not known. */
-  owner(): string | undefined;
-  /** By camera and day, oldest day first. */
-  days(): Iterable<Pick<CameraDay, 'cameraId' | 'startMs' | 'segments' | 'sizeOf'>>;
-  openPaths(): ReadonlySet<string>;
-  /** Whether footage waits for the disk. */
-  isBehind(): boolean;
-  /** How long footage of a camera may be kept anywhere; undefined: as long as there is space. */
-  wantedMs(cameraId: string): number | undefined;
-  /** Whether a part of the interval is protected, or that is not known. */
-  isProtected(cameraId: string, fromMs: number, toMs: number): boolean;
-  readonly account: OwnAccount & AccountReader;
 }
 
 interface CopierOptions {
@@ -78,7 +64,6 @@ const COMPARE_EVERY_MS = DAY_MS;
 const MAX_WAITING = 20_000;
 const REMOVE_EVERY_MS = 30 * MINUTE_MS;
 const ACCOUNT_EVERY_MS = 5 * MINUTE_MS;
-const BEHIND_LOOK_MS = 50;
 const LAG_FRESH_MS = 5_000;
 /** Larger ones cost less: half of the processor time of sending is per piece. */
 const PIECE_BYTES = 1024 * 1024;
@@ -92,6 +77,8 @@ export class Copier {
   readonly #options: CopierOptions;
   readonly #log: Log;
   readonly #stop = new AbortController();
+  readonly #pacing: Pacing;
+  readonly #fetcher: Fetcher;
   /** By path, in any order. Those for which it is not time within a day are found when that day is near. */
   readonly #missing = new Map<string, Missing>();
   /** How many more the target lacks, for which it is not time yet. */
@@ -113,6 +100,9 @@ export class Copier {
   constructor(options: CopierOptions) {
     this.#options = options;
     this.#log = options.log.child({ target: options.target.name });
+    const { archive, clock, maxBitrate, target } = options;
+    this.#pacing = { isBehind: () => archive.isBehind(), clock, maxBitrate };
+    this.#fetcher = new Fetcher({ target, archive, pacing: this.#pacing, log: this.#log });
   }
 
   get name(): string {
@@ -158,7 +148,12 @@ export class Copier {
     else if (this.#isCopied(segment)) this.#laterFiles++;
   }
 
+  get fetchedFiles(): number {
+    return this.#fetcher.fetchedFiles;
+  }
+
   removed(segment: SegmentName): void {
+    this.#fetcher.removed(segment);
     const isYoung = this.#isCopied(segment) && !this.#isNear({ segment, endMs: undefined, notBeforeMs: -Infinity });
     const isMissing = this.#missing.delete(formatPath(segment));
     if (isMissing || isYoung) this.missedFiles++;
@@ -213,7 +208,7 @@ export class Copier {
         }
         const next = this.#next();
         if (next) await this.#copy(...next);
-        else await clock.sleep(LOOK_MS, signal);
+        else if (!this.#isTime() || !(await this.#fetcher.next(signal))) await clock.sleep(LOOK_MS, signal);
         backoff.reset();
         if (!this.#hasFailed()) this.#tell(undefined);
       } catch (err) {
@@ -281,11 +276,16 @@ export class Copier {
     return this.#dueMs(one) < this.#options.clock.wallMs() + COMPARE_EVERY_MS;
   }
 
+  #isTime(): boolean {
+    const { clock, hours } = this.#options;
+    return !hours || isWithin(hours, clock.wallMs());
+  }
+
   /** The newest file for which it is time. */
   #next(): [path: string, Missing] | undefined {
-    const { clock, hours } = this.#options;
+    const { clock } = this.#options;
     const [nowMs, wallMs] = [clock.monotonicMs(), clock.wallMs()];
-    if (hours && !isWithin(hours, wallMs)) return undefined;
+    if (!this.#isTime()) return undefined;
     let next: [string, Missing] | undefined;
     for (const [path, one] of this.#missing) {
       if (one.notBeforeMs > nowMs || one.segment.startMs <= (next?.[1].segment.startMs ?? -Infinity)) continue;
@@ -352,20 +352,15 @@ export class Copier {
    * for: to get new memory from the system for each would take as long as to send it.
    */
   async *#pieces(file: ArchiveFile, atOnce: number): AsyncGenerator<Buffer> {
-    const { archive, clock, maxBitrate = Infinity } = this.#options;
-    const { signal } = this.#stop;
-    const startedMs = clock.monotonicMs();
+    const pace = new Pace(this.#pacing, this.#stop.signal);
     const memory = Array.from({ length: atOnce }, () => Buffer.allocUnsafe(PIECE_BYTES));
     for (let at = 0, turn = 0; at < file.sizeBytes; turn++) {
-      while (archive.isBehind() && !signal.aborted) await clock.sleep(BEHIND_LOOK_MS, signal);
-      signal.throwIfAborted();
+      await pace.next(at);
       const into = memory[turn % atOnce] as Buffer;
       const piece = into.subarray(0, await file.readInto(into, at, Math.min(PIECE_BYTES, file.sizeBytes - at)));
       if (piece.length === 0) throw new FileFailed('it became shorter while it was copied');
       yield piece;
       at += piece.length;
-      const earlyMs = (at * 8 * 1000) / maxBitrate - (clock.monotonicMs() - startedMs);
-      if (earlyMs > 0) await clock.sleep(earlyMs, signal);
     }
   }
 

@@ -26,6 +26,8 @@ export const ACCOUNTS = '.kube-nvr/accounts/';
 export const ALIVE = 'gaps/alive';
 export const PROTECTIONS = 'protections.json';
 export const journalOf = (cameraId: string): string => `gaps/${cameraId}.jsonl`;
+/** The camera of a journal; undefined for every other name. */
+export const cameraOfJournal = (name: string): string | undefined => /^gaps\/(.+)\.jsonl$/.exec(name)?.[1];
 
 /** A file of an account as it was at a time, milliseconds since 1970. */
 export interface AccountPlace {

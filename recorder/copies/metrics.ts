@@ -12,6 +12,7 @@ export interface CopyFigures {
   readonly copiedBytes: number;
   readonly failures: number;
   readonly missedFiles: number;
+  readonly fetchedFiles: number;
 }
 
 export function registerCopyMetrics(registry: Registry, targets: () => readonly CopyFigures[]): void {
@@ -54,5 +55,11 @@ export function registerCopyMetrics(registry: Registry, targets: () => readonly 
     'Files that retention removed before they were copied.',
     target,
     each(({ missedFiles }) => missedFiles),
+  );
+  counter(
+    'copy_fetched_files_total',
+    'Files of a lost archive of this node that were fetched back.',
+    target,
+    each(({ fetchedFiles }) => fetchedFiles),
   );
 }

@@ -11,7 +11,7 @@ import type { Archive } from '../archive/archive.ts';
 import { bench, runOf, segmentPaths, temporaryDirectory } from '../archive/test-support.ts';
 import { ArchiveFiles } from '../footage/archive-file.ts';
 import { accountReader } from '../run/copies.ts';
-import type { CopiedArchive } from './copier.ts';
+import type { CopiedArchive } from './copied-archive.ts';
 import { Copies, type ConfiguredCopies, type ConfiguredTarget } from './copies.ts';
 import { signed } from './sign.ts';
 
@@ -209,6 +209,7 @@ export async function copied(t: TestContext, s3: FakeS3, seconds = 35): Promise<
     isBehind: () => false,
     wantedMs: () => undefined,
     isProtected: () => false,
+    receive: (...asked) => archive.receive(...asked),
     account: accountOf('rack-1', 'archive-1', {}),
   };
   return {

@@ -49,6 +49,7 @@ export async function openCopies(
         ),
       isBehind: () => archiveOf().isBehind,
       wantedMs: (cameraId) => archiveOf().keeping?.wantedMs(cameraId),
+      receive: (segment, sizeBytes, write) => archiveOf().receive(segment, sizeBytes, write),
       isProtected(cameraId, fromMs, toMs) {
         const { protections } = archiveOf();
         if (!protections?.readable) return true;

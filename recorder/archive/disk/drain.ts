@@ -79,23 +79,10 @@ export class Drain {
       const path = formatPath(segment);
       if (busy().has(path)) continue;
       const { sizeBytes } = (await store.fs.facts(`${from.root}/${path}`).catch(ignoreMissing)) ?? { sizeBytes: 0 };
-      const to = await this.#targetFor(from, sizeBytes);
+      const to = await diskWithRoom(store, sizeBytes, from);
       if (!to) return this.#tell(from, 'the other disks have no space for the rest of the footage');
       await store.move(segment, from, to).catch(ignoreMissing);
     }
-  }
-
-  /** The disk with the most free space, if the file fits. */
-  async #targetFor(from: Disk, sizeBytes: number): Promise<Disk | undefined> {
-    const { store } = this.#deps;
-    let best: { readonly disk: Disk; readonly spareBytes: number } | undefined;
-    for (const disk of store.disks.all) {
-      if (disk === from || disk.isLeaving || disk.isRemoved || disk.refused || disk.fault) continue;
-      const space = await store.fs.space(disk.root);
-      const spareBytes = space.freeBytes - SPARE * headroomFor(0, space) - sizeBytes;
-      if (spareBytes > 0 && spareBytes > (best?.spareBytes ?? 0)) best = { disk, spareBytes };
-    }
-    return best?.disk;
   }
 
   /** Once, until it is something else. */
@@ -104,6 +91,22 @@ export class Drain {
     this.#told.set(disk, message);
     this.#deps.log.info({ path: disk.root }, message);
   }
+}
+
+/** The disk with the most free space, if the file fits. `except`: not this one. */
+export async function diskWithRoom(
+  { disks, fs }: SegmentStore,
+  sizeBytes: number,
+  except?: Disk,
+): Promise<Disk | undefined> {
+  let best: { readonly disk: Disk; readonly spareBytes: number } | undefined;
+  for (const disk of disks.all) {
+    if (disk === except || disk.isLeaving || disk.isRemoved || disk.refused || disk.fault) continue;
+    const space = await fs.space(disk.root);
+    const spareBytes = space.freeBytes - SPARE * headroomFor(0, space) - sizeBytes;
+    if (spareBytes > 0 && spareBytes > (best?.spareBytes ?? 0)) best = { disk, spareBytes };
+  }
+  return best?.disk;
 }
 
 /** The segments on a disk, the oldest day first. */

@@ -211,9 +211,7 @@ export class SegmentStore {
     const source = await this.fs.open(`${from.root}/${path}`, 'read');
     try {
       const { sizeBytes } = await source.facts();
-      await to.guard.check();
-      await this.#makeDay(to, segment.startMs);
-      await this.#replaceOn(to, path, async (target) => {
+      await this.receive(segment, to, async (target) => {
         await copy(source, { offset: 0, size: sizeBytes }, target, 0);
         await target.sync();
         const [read, written] = [await digestOf(source, sizeBytes), await digestOf(target, sizeBytes)];
@@ -223,6 +221,13 @@ export class SegmentStore {
       await source.close();
     }
     await this.#discard(`${from.root}/${path}`);
+  }
+
+  /** Takes a complete segment that `write` writes; after a crash, it is there as a whole, or not. */
+  async receive(segment: SegmentName, to: Disk, write: (target: OpenFile) => Promise<void>): Promise<void> {
+    await to.guard.check();
+    await this.#makeDay(to, segment.startMs);
+    await this.#replaceOn(to, formatPath(segment), write);
   }
 
   /** Removes a segment without footage. When it resolves, the file cannot come back after a power failure. */
