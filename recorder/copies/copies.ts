@@ -55,8 +55,7 @@ const BEHIND = 'copies-behind';
 
 export class Copies implements SegmentObserver, CopyPlaces {
   readonly copiers: readonly Copier[];
-  /** The targets as holders of footage. */
-  readonly holders: readonly Holder[];
+  readonly #holders: readonly { readonly target: Target; readonly holder: Holder }[];
 
   readonly #archive: CopiedArchive;
   readonly #ruleOf: (cameraId: string) => ConfiguredCopies | undefined;
@@ -64,7 +63,8 @@ export class Copies implements SegmentObserver, CopyPlaces {
   private constructor(targets: readonly Target[], { targets: configured, rules, ...deps }: CopiesOptions) {
     this.#archive = deps.archive;
     this.#ruleOf = (cameraId) => rules().find(({ cameras }) => !cameras || inScope(cameras, cameraId));
-    this.holders = targets.map((target) => targetHolder(target, { ...deps, account: deps.archive.account }));
+    const { account } = deps.archive;
+    this.#holders = targets.map((target) => ({ target, holder: targetHolder(target, { ...deps, account }) }));
     this.copiers = targets.map((target, i) => {
       const ruleOf = (cameraId: string): CopyRule | undefined => {
         const rule = this.#ruleOf(cameraId);
@@ -79,6 +79,11 @@ export class Copies implements SegmentObserver, CopyPlaces {
   static async open(options: CopiesOptions): Promise<Copies> {
     const targets = await Promise.all(options.targets.map((target) => openTarget(target, options.clock)));
     return new Copies(targets, options);
+  }
+
+  /** The targets as holders of footage. One that cannot have any is none: nothing would be away because of it. */
+  get holders(): readonly Holder[] {
+    return this.#holders.flatMap(({ target, holder }) => (target.hasNothing ? [] : holder));
   }
 
   start(): void {

@@ -99,8 +99,39 @@ test('the copies of another archive are not listed', async (t) => {
   const copies = await copy();
   await until('the prefix is refused', () => copies.copiers[0]?.problem !== undefined);
   const before = s3.requests.length;
-  assert.equal((await copies.holders[0]?.files('gate', WHOLE, BY))?.kind, 'away');
+  assert.deepEqual(copies.holders, []);
   assert.equal(s3.requests.length, before);
+});
+
+test('a target that has none of our copies takes no blame for gaps: a foreign prefix, or no bucket', async (t) => {
+  const { copy, told, s3 } = await stage(t);
+  const gap = {
+    fromMs: START_MS,
+    toMs: START_MS + 5_000,
+    cause: 'starting',
+    isOpen: false,
+    isProvisional: false,
+  } as const;
+  const causes = async ({ holders }: { readonly holders: readonly Holder[] }) => {
+    const report = { gaps: [gap], recorded: [], degraded: [], filled: [], wantedMs: 0, recordedMs: 0 };
+    const all = new FootageOfNodes({
+      nodeId: 'rack-1',
+      gaps: { report: async (_id, fromMs, toMs) => ({ ...report, fromMs, toMs, knownUntilMs: toMs }) },
+      collector: { others: async () => holders, own: { archive: { list: async () => ({ segments: [], days: [] }) } } },
+    });
+    return (await all.report('gate', WHOLE.fromMs, WHOLE.toMs, BY)).gaps.map(({ cause }) => cause);
+  };
+  told.owner = () => 'another archive';
+  const foreign = await copy();
+  assert.deepEqual(await causes(foreign), ['on-node-away'], 'it is not known yet');
+  await until('the prefix is refused', () => foreign.copiers[0]?.problem !== undefined);
+  assert.deepEqual(await causes(foreign), ['starting']);
+  delete told.owner;
+  const nowhere = await copy({ bucket: 'elsewhere' });
+  await until('the bucket is missing', () => nowhere.copiers[0]?.problem?.code === 'no-bucket');
+  assert.deepEqual(await causes(nowhere), ['starting']);
+  s3.bucket = 'elsewhere';
+  await until('the bucket is there', () => nowhere.holders.length === 1);
 });
 
 test('a target that does not answer is away, and is not asked again at once', async (t) => {

@@ -69,8 +69,8 @@ export class Target {
   readonly #parts: Lru<Promise<Buffer | undefined>>;
   readonly #accountFiles: Lru<Promise<Buffer | undefined>>;
   #accounts: { readonly found: Promise<readonly AccountFile[]>; readonly untilMs: number } | undefined;
-  /** What the last `take` has found out. */
-  #isOurs = false;
+  /** What the last `take` has found out; undefined: nothing yet. */
+  #isOurs: boolean | undefined;
 
   constructor(config: TargetConfig, clock: Clock) {
     this.name = config.name;
@@ -84,7 +84,12 @@ export class Target {
 
   /** Whether the prefix is known to be that of this archive. */
   get isOurs(): boolean {
-    return this.#isOurs;
+    return this.#isOurs === true;
+  }
+
+  /** Whether nothing of this archive is there, as far as is known: the prefix is another's, or there is no bucket. */
+  get hasNothing(): boolean {
+    return this.#isOurs === false;
   }
 
   /** Takes the prefix for the archive `owner`. Rejects with ForeignPrefix if it is another's, and with S3Error. */
@@ -94,7 +99,10 @@ export class Target {
       const text = await this.s3.read(key);
       return text && ownerIn(parseJson(text.toString()));
     };
-    let found = await read();
+    let found = await read().catch((err: unknown) => {
+      if (err instanceof S3Error && err.code === 'no-bucket') this.#isOurs = false;
+      throw err;
+    });
     if (found === undefined) {
       const body = Buffer.from(`${JSON.stringify({ archive: owner })}\n`);
       await this.#put(key, body, { 'if-none-match': '*' }).catch((err: unknown) => {
