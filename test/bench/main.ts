@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
-// Parts: cpu memory scale live viewers console console-idle events catalogue listing listing-postgres timeline playback retention export export-of-nodes api costs everything
+// Parts: cpu memory scale live viewers console console-idle events catalogue listing listing-postgres timeline playback retention export export-of-nodes api costs copies everything
 // outage edge picture-time before before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
 // and the figures in docs/performance.md; it needs long windows.
 
@@ -15,6 +15,7 @@ import { measureBefore } from './parts/before.ts';
 import { measureRequestsBefore } from './parts/before-requests.ts';
 import { measureCatalogue } from './parts/catalogue.ts';
 import { measureConsole, measureIdleConsole } from './parts/console.ts';
+import { measureCopies } from './parts/copies.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
 import { measureEdge } from './parts/edge.ts';
@@ -54,6 +55,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   'listing-postgres': measureListingPostgres,
   api: measureApi,
   costs: measureCosts,
+  copies: measureCopies,
   everything: measureEverything,
   outage: measureOutage,
   'picture-time': measurePictureTime,
