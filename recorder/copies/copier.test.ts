@@ -452,6 +452,7 @@ test('a node with a new archive fetches what the lost one had, the newest first,
   );
   assert.ok(!s3.requests.some((line) => /^PUT .*mp4$/.test(line)));
   await copies.close();
+  s3.requests.length = 0;
   const again = await copy();
   await until(
     'it has looked',

@@ -22,7 +22,6 @@ interface Listed {
     readonly end_ms: number;
     readonly is_open: boolean;
     readonly copies?: readonly string[];
-    readonly node_id?: string;
   }[];
   readonly days: readonly string[];
 }
@@ -96,13 +95,13 @@ describe('copies in object storage', { skip: storageMissing() }, () => {
     assert.equal(String(adopted), 'offsite: belongs to this archive now\n');
     const found = await until('the lost footage is listed', async () => {
       const answer = await listed(recorder);
-      return answer.archive.length > 0 && answer;
+      // Files that the recorder has fetched meanwhile are listed as its own.
+      return answer.archive.length === whole.archive.length && answer;
     });
     assert.deepEqual(
       found.archive.map(({ filename, start_ms, end_ms }) => [filename, start_ms, end_ms]),
       whole.archive.map(({ filename, start_ms, end_ms }) => [filename, start_ms, end_ms]),
     );
-    assert.ok(found.archive.every(({ node_id }) => node_id === 'target:offsite'));
     assert.deepEqual(found.days, whole.days);
     const [first] = whole.archive;
     assert.ok(first);
