@@ -230,12 +230,14 @@ export class Copier {
     const open = archive.openPaths();
     const days = Map.groupBy(archive.days(), ({ startMs }) => startMs);
     this.#restMs = undefined;
-    if (beforeMs === Infinity) this.#laterFiles = 0;
+    // What is counted anew counts when all of it was.
+    const known = beforeMs === Infinity ? this.#laterFiles : 0;
+    let later = 0;
     for (const [dayMs, cameras] of [...days].reverse()) {
       if (dayMs >= beforeMs) continue;
       if (this.#missing.size >= MAX_WAITING) {
         this.#restMs = dayMs + 1;
-        return;
+        break;
       }
       const copied = cameras.filter((day) => this.#isCopied(day));
       if (copied.length === 0) continue;
@@ -249,11 +251,12 @@ export class Copier {
           const missing = { segment, endMs: undefined, notBeforeMs: -Infinity };
           if (isThere || open.has(path) || this.#missing.has(path)) continue;
           if (this.#isNear(missing)) this.#missing.set(path, missing);
-          else this.#laterFiles++;
+          else later++;
         }
       }
       this.#stop.signal.throwIfAborted();
     }
+    this.#laterFiles += later - known;
   }
 
   /** Whether a file waits because of its own failure. */
