@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,6 +15,7 @@ import { videoTrack } from '../camera/tracks.ts';
 import { Mount, Stranger, type MountKind } from '../support/mount.ts';
 import { decodingErrors } from '../support/probe.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
+import { holdings } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
 import { workspace } from '../support/workspace.ts';
@@ -30,7 +31,7 @@ interface Ready {
 
 async function start(
   t: TestContext,
-  where: { readonly path?: string },
+  where: { readonly path?: string; readonly retention?: object },
   ids = IDS,
   through: readonly string[] = [],
 ): Promise<RecorderProcess> {
@@ -45,7 +46,7 @@ async function start(
     directory: workspace(t),
     config: {
       ...(where.path === undefined ? {} : { record_path: where.path }),
-      archive: { segmentDuration: '2s', syncInterval: '1s' },
+      archive: { segmentDuration: '2s', syncInterval: '1s', retention: where.retention ?? {} },
       cameras,
     },
     through,
@@ -134,12 +135,61 @@ for (const kind of KINDS) {
   });
 }
 
+test('a stranger takes every inode while 2 cameras record: the oldest goes, and no new picture is lost', async (t) => {
+  const mount = Mount.make(t, 'ext4', 16 * MIB, 128);
+  if (!mount) return;
+  const ids = ['cam0', 'cam1'];
+  const recorder = await start(t, mount, ids);
+  await recorder.untilMoreFiles(6, ...ids);
+  const areBack = holdings(recorder);
+  const [oldest = ''] = await recorder.files();
+  new Stranger(mount).takeInodes();
+  await recorder.untilMoreFiles(3, ...ids);
+  assert.ok((await metric(recorder, 'retention_removed_segments_total')) > 0);
+  assert.ok(!existsSync(join(mount.path, oldest)));
+  assert.equal(await metric(recorder, 'camera_dropped_frames_total'), 0);
+  await areBack();
+  assert.equal((await recorder.stop()).code, 0);
+  for (const id of ids) assert.ok((await assertWhole(recorder, id)) >= 2);
+});
+
+test('files that nobody may remove: a warning says so, newer ones go, recording continues, and they go when they may', async (t) => {
+  const mount = Mount.make(t, 'ext4', 64 * MIB);
+  if (!mount) return;
+  const recorder = await start(t, { path: mount.path, retention: { maxSize: '600KiB' } }, ['cam0']);
+  await until('retention', async () => (await metric(recorder, 'retention_removed_segments_total')) > 0);
+  const areBack = holdings(recorder);
+  // But not the file that is being written, and the one before it.
+  const stuck = (await recorder.files()).slice(0, -2).map((file) => join(mount.path, file));
+  for (const file of stuck) spawnSync('chattr', ['+i', file]);
+  const held = stuck.filter((file) => existsSync(file));
+  assert.ok(held.length > 0);
+  const warned = async () => (await ready(recorder)).warnings.map(({ code }) => code);
+  await until('a warning', async () => (await warned()).includes('segment-not-removable'));
+  const removed = await metric(recorder, 'retention_removed_segments_total');
+  await recorder.untilMoreFiles(3, 'cam0');
+  await until('newer ones go', async () => (await metric(recorder, 'retention_removed_segments_total')) > removed);
+  assert.deepEqual(
+    held.filter((file) => !existsSync(file)),
+    [],
+  );
+  assert.equal((await ready(recorder)).status, 'ready');
+  assert.equal(await metric(recorder, 'camera_dropped_frames_total'), 0);
+  for (const file of held) spawnSync('chattr', ['-i', file]);
+  await until('they go', () => held.every((file) => !existsSync(file)));
+  await until('no warning', async () => !(await warned()).includes('segment-not-removable'));
+  await areBack();
+  assert.equal((await recorder.stop()).code, 0);
+  await assertDecodable(recorder);
+});
+
 test('nothing is left to remove: ready, metric and cameras say so, and recording continues by itself when there is space', async (t) => {
   const mount = Mount.make(t, 'tmpfs', 8 * MIB);
   if (!mount) return;
   const stranger = new Stranger(mount);
   const recorder = await start(t, mount, ['cam0', 'cam1']);
   await recorder.untilMoreFiles(2, 'cam0', 'cam1');
+  const areBack = holdings(recorder);
   await until('the alarm', async () => {
     stranger.fillTo(0);
     return (await ready(recorder)).warnings.some(({ code }) => code === 'disk-exhausted');
@@ -163,6 +213,7 @@ test('nothing is left to remove: ready, metric and cameras say so, and recording
     60_000,
   );
   await until('ready', async () => (await ready(recorder)).status === 'ready');
+  await areBack();
   assert.equal((await recorder.stop()).code, 0);
   await assertDecodable(recorder);
 });
@@ -172,6 +223,7 @@ test('a disk that is pulled: ready fails, cameras say why, no byte lands beneath
   if (!mount) return;
   const recorder = await start(t, mount, ['cam0', 'cam1']);
   await recorder.untilMoreFiles(2, 'cam0', 'cam1');
+  const areBack = holdings(recorder);
   mount.detach();
   await until('ready to fail', async () => (await ready(recorder)).failed?.includes('recordings_dir'));
   await until('a warning', async () => (await ready(recorder)).warnings[0]?.code === 'archive-missing');
@@ -193,6 +245,7 @@ test('a disk that is pulled: ready fails, cameras say why, no byte lands beneath
     },
     60_000,
   );
+  await areBack();
   assert.equal((await recorder.stop()).code, 0);
   const again = await recorder.restart();
   await again.stop();
@@ -225,6 +278,7 @@ test('a disk that becomes read-only: ready fails and cameras say so, nothing is 
   if (!mount) return;
   const recorder = await start(t, mount, ['cam0']);
   await recorder.untilMoreFiles(2, 'cam0');
+  const areBack = holdings(recorder);
   mount.abort();
   await until('ready to fail', async () => (await ready(recorder)).failed?.includes('recordings_dir'));
   await until('a camera that says why', async () => {
@@ -238,6 +292,7 @@ test('a disk that becomes read-only: ready fails and cameras say so, nothing is 
   mount.attach();
   await until('it records again', async () => (await recordingOf(recorder, 'cam0')).state === 'writing', 60_000);
   await until('ready again', async () => (await ready(recorder)).status === 'ready');
+  await areBack();
   assert.equal((await recorder.stop()).code, 0);
   // What the disk did not take any more is repaired.
   await (await recorder.restart()).stop();

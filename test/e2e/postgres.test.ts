@@ -16,6 +16,7 @@ import { Postgres, postgresMissing, Wire } from '../support/postgres.ts';
 import { probe } from '../support/probe.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { untilRemovalIsTold } from '../support/removal.ts';
+import { holdings } from '../support/resources.ts';
 import { assertRowsAreFiles, rowsOf, segmentFiles } from '../support/row-audit.ts';
 import { stopwatch } from '../support/stopwatch.ts';
 import { until } from '../support/until.ts';
@@ -157,6 +158,7 @@ describe('rows of recordings', { skip }, () => {
     const cameras = { gate: await camera(t) };
     const node = await recorder(t, { name, url: postgres.url(name, wire.port), cameras });
     await until('two rows', async () => (await count(name)) >= 2);
+    const areBack = holdings(node);
     wire.cut();
     await until('not ready', async () => (await ready(node)).status === 503);
     const { checks, failed } = await ready(node);
@@ -177,6 +179,7 @@ describe('rows of recordings', { skip }, () => {
     wire.mend();
     await until('rows caught up', async () => (await count(name)) >= files + 3);
     await until('ready', async () => (await ready(node)).status === 200);
+    await areBack();
     const ids = await postgres.query<{ filename: string }>('SELECT filename FROM recordings ORDER BY id', [], name);
     assert.deepEqual(
       ids,
@@ -188,11 +191,42 @@ describe('rows of recordings', { skip }, () => {
     assert.doesNotMatch(node.child.output, /a-secret-of-the-database/);
   });
 
+  test('a database that becomes read-only takes no rows: a warning says so, recording continues, and then all rows come', async (t) => {
+    const name = await database();
+    const node = await recorder(t, { name, cameras: { gate: await camera(t) } });
+    await until('two rows', async () => (await count(name)) >= 2);
+    const areBack = holdings(node);
+    // What it forbids would keep this client, too, from taking it back.
+    const own = 'postgres?options=-c%20default_transaction_read_only%3Doff';
+    const makeReadOnly = async (value: 'on' | 'off'): Promise<void> => {
+      await postgres.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`, [], own);
+      await postgres.query('SELECT pg_reload_conf()', [], own);
+    };
+    const refusals = async () => (await ready(node)).warnings.filter(({ code }) => code === 'database-unusable');
+    try {
+      await makeReadOnly('on');
+      await until('a warning', async () => (await refusals()).length === 1);
+      assert.match((await refusals())[0]?.detail ?? '', /read-only transaction.*recording continues/);
+      const [before, files] = [await count(name), (await node.files()).length];
+      await until('four more files', async () => (await node.files()).length >= files + 4);
+      assert.equal(await count(name), before, 'no row came through');
+      assert.equal((await ready(node)).status, 200, 'what is there can be listed');
+    } finally {
+      await makeReadOnly('off');
+    }
+    await until('no warning', async () => (await refusals()).length === 0);
+    await until('all rows', async () => (await count(name)) >= segmentFiles(node.recordPath).length - 1);
+    await areBack();
+    assert.equal((await node.stop()).code, 0);
+    await assertRowsAreFiles(postgres, name, node.recordPath);
+  });
+
   test('a connection that hangs without an error is detected, and rows are written again afterwards', async (t) => {
     const name = await database();
     const wire = await Wire.to(t, postgres.port);
     const node = await recorder(t, { name, url: postgres.url(name, wire.port), cameras: { gate: await camera(t) } });
     await until('a row', async () => (await count(name)) >= 1);
+    const areBack = holdings(node);
     wire.hang();
     await until('not ready', async () => (await ready(node)).status === 503);
     // A statement alone may take ten seconds.
@@ -204,6 +238,7 @@ describe('rows of recordings', { skip }, () => {
     const before = await count(name);
     wire.mend();
     await until('rows go on', async () => (await count(name)) > before + 2);
+    await areBack();
     assert.equal((await node.stop()).code, 0);
     await assertRowsAreFiles(postgres, name, node.recordPath);
   });

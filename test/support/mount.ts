@@ -35,8 +35,8 @@ export class Mount {
     this.#bytes = bytes;
   }
 
-  /** Undefined, with the test skipped, if mounting is not allowed. */
-  static make(t: TestContext, kind: MountKind, bytes: number): Mount | undefined {
+  /** Undefined, with the test skipped, if mounting is not allowed. `inodes`: of ext4, about so many. */
+  static make(t: TestContext, kind: MountKind, bytes: number, inodes?: number): Mount | undefined {
     const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-mount-'));
     const mount = new Mount(directory, kind, bytes);
     // In this order, because a mounted directory cannot be removed.
@@ -51,7 +51,8 @@ export class Mount {
         truncateSync(mount.#image, bytes);
         // On a tiny disk the journal would take most of the space.
         const journal = bytes < 8 * 1024 * 1024 ? ['-O', '^has_journal'] : [];
-        execFileSync('mkfs.ext4', ['-q', '-m', '0', ...journal, mount.#image], quiet);
+        const count = inodes === undefined ? [] : ['-N', String(inodes)];
+        execFileSync('mkfs.ext4', ['-q', '-m', '0', ...journal, ...count, mount.#image], quiet);
       }
       mount.attach();
     } catch (err) {
@@ -115,6 +116,7 @@ export class Stranger {
   readonly #path: string;
   readonly #mount: Mount;
   #bytes = 0;
+  #files = 0;
 
   constructor(mount: Mount) {
     this.#mount = mount;
@@ -131,6 +133,15 @@ export class Stranger {
       // The disk is full.
     } finally {
       closeSync(fd);
+    }
+  }
+
+  /** Makes files without contents until there are no inodes. */
+  takeInodes(): void {
+    try {
+      for (;;) closeSync(openSync(`${this.#path}-${this.#files++}`, 'w'));
+    } catch {
+      // There is none left.
     }
   }
 
