@@ -1,6 +1,6 @@
 // The reason why a job fails, for the user who requested it.
 
-import { CodedError, errorCode } from '../../base/error.ts';
+import { CodedError, errorCode, isExpected } from '../../base/error.ts';
 
 export const JOB_ERROR_CODES = [
   'no-footage',
@@ -47,7 +47,7 @@ export const noPictures = (): JobError =>
 /** The error for a failed system call on the file of the result; undefined if `err` is not a system error. */
 export function diskError(err: unknown): JobError | undefined {
   const code = errorCode(err);
-  if (code === undefined) return undefined;
+  if (code === undefined || !isExpected(err)) return undefined;
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return new JobError('disk-full', `no space is left for the result (${code})`, { cause: err });
   }

@@ -17,7 +17,7 @@ import { looksOf } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
 import { movieName, type LocalNames } from './movie-name.ts';
 import { readIndex } from './recorded-part.ts';
-import { sourcesOf, type Source, type SourceDeps } from './source.ts';
+import { readable, sourcesOf, type Source, type SourceDeps } from './source.ts';
 
 /** Files whose indexes are in memory at the same time: those of other nodes take a while. */
 const FILES_AHEAD = 3;
@@ -128,7 +128,9 @@ export const knownTimeOf = async (
   { cameraId, fromMs, toMs, isOfAllNodes = false }: ExportRequest,
   { knownTime, wallMs }: Pick<PlannerDeps, 'knownTime' | 'wallMs'>,
 ): Promise<KnownTime> =>
-  (await knownTime?.(cameraId, fromMs, toMs, isOfAllNodes)) ?? { gaps: [], untilMs: Math.min(toMs, wallMs()) };
+  knownTime
+    ? readable(knownTime(cameraId, fromMs, toMs, isOfAllNodes))
+    : { gaps: [], untilMs: Math.min(toMs, wallMs()) };
 
 /** What the plan needs of a file. */
 interface ReadPart extends JoinPart {

@@ -12,6 +12,7 @@ import { decodePictures } from '../../test/camera/frame-numbers.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { Archive } from '../archive/archive.ts';
+import { ArchiveError } from '../archive/disk/faults.ts';
 import { formatPath } from '../archive/disk/names.ts';
 import { indexAt, type Footage } from '../footage/footage.ts';
 import { FileGone, HolderLost } from '../footage/remote-file.ts';
@@ -210,11 +211,23 @@ test('a file that a holder removes in the middle of an export is planned without
   assert.deepEqual((await make()).numbers, numbers(0, 100));
 });
 
-test('an archive whose files cannot be read is said to be the reason, not the disk of the result', async (t) => {
-  const { make, deps } = await stage(t);
-  const fault = Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
-  const { collector, ...around } = deps.cluster as ClusterFootage;
-  const cluster = { ...around, collector: { ...collector, collect: () => Promise.reject(fault) } };
-  await assert.rejects(make({ cluster }), { code: 'archive-unreadable', message: 'the archive cannot be read (EIO)' });
-  assert.throws(() => readFileSync(join(deps.recordPath, '../jobs/one.mp4')), { code: 'ENOENT' });
-});
+for (const [what, fault, message] of [
+  [
+    'is not read',
+    Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' }),
+    'the archive cannot be read (EIO)',
+  ],
+  ['is not listed', new ArchiveError('2026/11/28 cannot be listed (EACCES)'), '2026/11/28 cannot be listed (EACCES)'],
+] as const)
+  test(`an archive that ${what} is said to be the reason, not the disk of the result`, async (t) => {
+    const { make, deps } = await stage(t);
+    const { collector, ...around } = deps.cluster as ClusterFootage;
+    const refuse = () => Promise.reject(fault);
+    for (const changes of [
+      { cluster: { ...around, collector: { ...collector, collect: refuse } } },
+      { knownTime: refuse },
+      { cluster: undefined, archive: { list: refuse, holdWindow: () => () => {} } },
+    ])
+      await assert.rejects(make(changes), { code: 'archive-unreadable', message });
+    assert.throws(() => readFileSync(join(deps.recordPath, '../jobs/one.mp4')), { code: 'ENOENT' });
+  });

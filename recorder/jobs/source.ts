@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { assert } from '../../base/assert.ts';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
-import { errorCode } from '../../base/error.ts';
+import { errorCode, isExpected } from '../../base/error.ts';
 import type { Interval } from '../../base/interval.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
@@ -94,22 +94,17 @@ export async function sourcesOf(
 ): Promise<Source[]> {
   const rootOf = async (path: string): Promise<string> => (await archive.rootOf?.(path)) ?? recordPath;
   const own = (path: string): Source => ({ open: async () => ownFile(join(await rootOf(path), path)) });
-  try {
-    if (!cluster || !isOfAllNodes) {
-      const { segments } = await archive.list(cameraId, { fromMs, toMs, tzOffsetMinutes: 0 });
-      return segments.map(({ path }) => own(path));
-    }
-    const { collector, by } = cluster;
-    const { footage } = await readable(collector.collect(cameraId, { fromMs, toMs }, by, true));
-    return footage.map((file) =>
-      file.nodeId === collector.own.nodeId
-        ? { ...own(file.path), footage: file }
-        : { open: () => fileElsewhere(file, cluster, signal), footage: file },
-    );
-  } catch (err) {
-    if (err instanceof ArchiveError) throw new JobError('archive-unreadable', err.message, { cause: err });
-    throw err;
+  if (!cluster || !isOfAllNodes) {
+    const { segments } = await readable(archive.list(cameraId, { fromMs, toMs, tzOffsetMinutes: 0 }));
+    return segments.map(({ path }) => own(path));
   }
+  const { collector, by } = cluster;
+  const { footage } = await readable(collector.collect(cameraId, { fromMs, toMs }, by, true));
+  return footage.map((file) =>
+    file.nodeId === collector.own.nodeId
+      ? { ...own(file.path), footage: file }
+      : { open: () => fileElsewhere(file, cluster, signal), footage: file },
+  );
 }
 
 async function ownFile(path: string): Promise<SourceFile | undefined> {
@@ -125,14 +120,15 @@ async function ownFile(path: string): Promise<SourceFile | undefined> {
   );
 }
 
-/** An error of the system while a file of the archive is read is a fault of its disk, not of the disk of results. */
-async function readable<T>(answer: Promise<T>): Promise<T> {
+/** An error of the system while the archive is read is a fault of its disk, not of the disk of results. */
+export async function readable<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (err) {
     const code = errorCode(err);
-    if (code === undefined || err instanceof JobError) throw err;
-    throw new JobError('archive-unreadable', `the archive cannot be read (${code})`, { cause: err });
+    if (code === undefined || !isExpected(err, ArchiveError)) throw err;
+    const message = err instanceof ArchiveError ? err.message : `the archive cannot be read (${code})`;
+    throw new JobError('archive-unreadable', message, { cause: err });
   }
 }
 
