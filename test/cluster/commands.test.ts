@@ -18,7 +18,7 @@ import { KeyRing } from '../../recorder/certificates/key-ring.ts';
 import { RotationError } from '../../recorder/certificates/key-rotation.ts';
 import { nodeFiles, readKeys, writeMember } from '../../recorder/certificates/node-files.ts';
 import { run as runCluster } from '../../recorder/commands/cluster.ts';
-import type { Command } from '../../recorder/commands/command.ts';
+import { runCommand, type Command } from '../../recorder/commands/command.ts';
 import { ClusterObjects } from '../../recorder/cluster/objects.ts';
 import { APPLY, DELETE, GET } from '../../recorder/commands/objects.ts';
 import { siteCommand } from '../../recorder/commands/site-command.ts';
@@ -331,10 +331,8 @@ async function stage(t: TestContext) {
   writeFileSync(tokenFile, 'admin');
   const run = async (command: Command['run'], args: readonly string[], stdin = ''): Promise<Done> => {
     const { context, printed } = commandContext({ stdin: Readable.from([stdin]) });
-    const code = await command(
-      [...args, '--server', address, ...(args.includes('--token-file') ? [] : ['--token-file', tokenFile])],
-      context,
-    );
+    const more = args.includes('--token-file') ? [] : ['--token-file', tokenFile];
+    const code = await runCommand({ usage: '', run: command }, [...args, '--server', address, ...more], context);
     return { code, ...printed };
   };
   const apply = (text: string, args: readonly string[] = []): Promise<Done> =>
