@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { startCamera } from '../camera/camera.ts';
 import { decodeFiles } from '../camera/frame-numbers.ts';
 import { videoMedia } from '../camera/media.ts';
@@ -28,10 +28,11 @@ const filesOf = (root: string, id: string): string[] =>
  */
 const hasPictures = (path: string): boolean => readFileSync(path).includes('moof');
 
-test('a disk that becomes read-only under its cameras: they go on on the other disk, and no picture is missing', async (t) => {
+/** Records four cameras to two file systems; undefined, and the test is skipped, where these can't be made. */
+async function recorderOnTwo(t: TestContext) {
   const mib = 1024 * 1024;
   const [first, second] = [Mount.make(t, 'ext4', 128 * mib), Mount.make(t, 'ext4', 128 * mib)];
-  if (!first || !second) return;
+  if (!first || !second) return undefined;
   const cameras = await Promise.all(
     IDS.map(async (id) => {
       const camera = await startCamera({ tracks: [videoTrack(await videoMedia('h264'))], pace: 'realtime' });
@@ -45,6 +46,13 @@ test('a disk that becomes read-only under its cameras: they go on on the other d
     config: { record_path: first.path, archive, cameras },
   });
   t.after(() => recorder[Symbol.asyncDispose]());
+  return { first, second, recorder };
+}
+
+test('a disk that becomes read-only under its cameras: they go on on the other disk, and no picture is missing', async (t) => {
+  const made = await recorderOnTwo(t);
+  if (!made) return;
+  const { first, second, recorder } = made;
   await recorder.untilRecording(...IDS);
   await until('a file of each camera', () =>
     IDS.every((id) => [first, second].some(({ path }) => filesOf(path, id).length > 0)),
@@ -102,22 +110,10 @@ const namesOf = async (recorder: RecorderProcess): Promise<string[]> => {
 };
 
 test('started without its first disk, a recorder records to the other with the state that it had, and lists everything when the first is back', async (t) => {
-  const mib = 1024 * 1024;
-  const [first, second] = [Mount.make(t, 'ext4', 128 * mib), Mount.make(t, 'ext4', 128 * mib)];
-  if (!first || !second) return;
-  const cameras = await Promise.all(
-    IDS.map(async (id) => {
-      const camera = await startCamera({ tracks: [videoTrack(await videoMedia('h264'))], pace: 'realtime' });
-      t.after(() => camera.close());
-      return { id, source: camera.url, transport: 'tcp' };
-    }),
-  );
-  const archive = { segmentDuration: '4s', syncInterval: '2s', disks: [{ path: second.path }] };
-  let recorder = await RecorderProcess.start({
-    directory: workspace(t),
-    config: { record_path: first.path, archive, cameras },
-  });
-  t.after(() => recorder[Symbol.asyncDispose]());
+  const made = await recorderOnTwo(t);
+  if (!made) return;
+  const { first, second } = made;
+  let { recorder } = made;
   await recorder.untilRecording(...IDS);
   const nowS = Date.now() / 1_000;
   const answer = await recorder.fetch(`/api/archive/cam0/protect?from=${nowS - 5}&to=${nowS}`, { method: 'POST' });
