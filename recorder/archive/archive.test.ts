@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
@@ -9,6 +9,7 @@ import { encodeAudio, encodeVideo, type EncodedSample } from '../../test/support
 import { decodingErrors, probe, topLevelBoxes } from '../../test/support/probe.ts';
 import { SlabPool, SlabWriter } from '../codec/slab.ts';
 import { Archive } from './archive.ts';
+import { dayStartMs, formatPath, parsePath, type SegmentName } from './disk/names.ts';
 import type { CameraArchive } from './segments/camera-archive.ts';
 import {
   AUDIO,
@@ -343,6 +344,25 @@ test('a closed segment is listed as its file says, without reading it', async (t
     segmentPaths(root).map((path, i) => [path, i, false]),
   );
   assert.ok(!fs.operations.slice(before).some(({ name }) => name === 'open'));
+});
+
+test('a complete segment that is received is listed at once, beside changes of its directory by recordings', async (t) => {
+  const root = temporaryDirectory(t);
+  const b = await bench({ root, segmentDurationMs: 1_000 });
+  b.camera.begin();
+  await b.camera.play(3, b.fs);
+  b.camera.end();
+  await b.recording.close();
+  const [path = ''] = segmentPaths(root);
+  const bytes = readFileSync(join(root, path));
+  const segment = parsePath(path) as SegmentName;
+  const lost = { ...segment, startMs: segment.startMs - 60_000 };
+  await b.archive.list('gate', { fromMs: lost.startMs, toMs: NOON_MS + 60_000 });
+  assert.equal(await b.archive.receive(lost, bytes.length, async (file) => void (await file.write([bytes], 0))), true);
+  assert.ok(b.archive.catalogue.day('gate', dayStartMs(lost.startMs))?.has(lost), 'before any directory is read');
+  const { segments } = await b.archive.list('gate', { fromMs: lost.startMs, toMs: NOON_MS + 60_000 });
+  assert.equal(segments[0]?.path, formatPath(lost));
+  await b.archive.close();
 });
 
 test('the extent of footage ends with the last picture, also of an earlier process, whose file is read once', async (t) => {

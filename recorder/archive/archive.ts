@@ -397,8 +397,11 @@ export class Archive {
   /** Takes a complete segment that `write` writes; false if no disk has the space. Rejects with what `write` rejects with, too. */
   async receive(segment: SegmentName, sizeBytes: number, write: (file: OpenFile) => Promise<void>): Promise<boolean> {
     const disk = await diskWithRoom(this.#store, sizeBytes);
-    if (disk) await this.#store.receive(segment, disk, write);
-    return disk !== undefined;
+    if (!disk) return false;
+    await this.#store.receive(segment, disk, write);
+    // Directories that this process changes are not read back.
+    this.catalogue.opened(segment);
+    return true;
   }
 
   /** The root of the disk that has a file, by the path of the file. */
