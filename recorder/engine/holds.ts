@@ -1,11 +1,12 @@
 // Notices that nothing ran for seconds: because of one piece of work, then it names the camera whose bytes it was, or because the machine
 // did not let this process run.
 
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import { threadCpuMs } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Warning } from '../../base/reason.ts';
+import { scraped } from '../../base/scraped.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import { withheldTime, type WithheldTime } from '../../base/withheld-time.ts';
 import type { CameraStatus } from '../contract/camera-status.ts';
@@ -69,22 +70,19 @@ export class Holds {
     this.#withheld = deps.withheld ?? withheldTime;
     this.#lastWithheld = this.#withheld();
     this.#withheldAtMs = deps.clock.monotonicMs();
-    const { registry } = deps;
-    const withheld = this.#withheld;
-    for (const [of, help] of [
-      ['stolen', 'Time that the hypervisor took from all processors of this machine.'],
-      ['throttled', 'Time for which the control group of this process had used up its processor time.'],
-    ] as const) {
-      const gauge = new Gauge({
-        name: `kube_nvr_machine_${of}_seconds`,
-        help,
-        registers: [],
-        collect() {
-          this.set(withheld()[`${of}Ms`] / 1000);
-        },
-      });
-      registry.registerMetric(gauge);
-    }
+    const { gauge } = scraped(deps.registry);
+    gauge(
+      'machine_stolen_seconds',
+      'Time that the hypervisor took from all processors of this machine.',
+      [],
+      () => this.#withheld().stolenMs / 1000,
+    );
+    gauge(
+      'machine_throttled_seconds',
+      'Time for which the control group of this process had used up its processor time.',
+      [],
+      () => this.#withheld().throttledMs / 1000,
+    );
   }
 
   /** To be called a few times a second. */
