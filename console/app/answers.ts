@@ -5,6 +5,7 @@ import type { UnlistedNodes as Unlisted } from '../../recorder/footage/elsewhere
 import type { AlarmList } from '../../recorder/api/alarm-item.ts';
 import type { JobItem } from '../../recorder/api/job-item.ts';
 import type { Camera } from '../../recorder/api/camera-item.ts';
+import type { NodeMetrics } from '../../recorder/api/node-metrics-item.ts';
 import type { Protection as ProtectionItem } from '../../recorder/api/protection-item.ts';
 import type { Session } from '../../recorder/api/session-item.ts';
 import type { SignInProblem, SignInWays } from '../../recorder/api/sign-in-item.ts';
@@ -36,6 +37,7 @@ export type JobGap = NonNullable<Job['gaps']>[number];
 export type UnlistedNodes = z.output<typeof Unlisted>;
 export type AlarmAnswer = z.output<typeof AlarmList>;
 export type AlarmItem = AlarmAnswer['alarms'][number];
+export type NodeLoad = z.output<typeof NodeMetrics>;
 export type CameraItem = z.output<typeof Camera>;
 export type Protection = Omit<z.output<typeof ProtectionItem>, 'from' | 'to' | 'segments'>;
 export type SessionItem = z.output<typeof Session>;

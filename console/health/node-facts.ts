@@ -1,6 +1,7 @@
 // What the health screen says about a node: whether it is ready, what needs attention on it, and how many days its free
 // space lasts.
 
+import type { NodeLoad } from '../app/answers.ts';
 import type { Camera } from '../app/camera.ts';
 import { formatDuration } from '../parts/format.ts';
 
@@ -33,23 +34,10 @@ export function failedChecks({ status, failed = [], checks }: Readiness): readon
   return failed.length === 0 ? ['not ready'] : failed.map(words);
 }
 
-/** What the answer of `GET /api/metrics` says of where footage is. */
-export interface Places {
-  readonly disks?: readonly {
-    readonly path: string;
-    readonly state: 'in-use' | 'leaving' | 'failing';
-    readonly problem?: string;
-    readonly free_gb: number;
-    readonly total_gb: number;
-  }[];
-  readonly targets?: readonly {
-    readonly name: string;
-    readonly problem?: string;
-    readonly lacking_files: number;
-    readonly lag_seconds: number;
-    readonly keeps_days: number | null;
-  }[];
-  readonly uncopied_cameras?: number;
+/** Nodes of older versions, and those with one disk and without targets, say nothing of them. */
+interface Places extends Pick<NodeLoad, 'uncopied_cameras'> {
+  readonly disks?: readonly NonNullable<NodeLoad['disks']>[number][] | undefined;
+  readonly targets?: readonly NonNullable<NodeLoad['targets']>[number][] | undefined;
 }
 
 interface PlaceLine {

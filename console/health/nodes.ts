@@ -2,6 +2,7 @@
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { NodeLoad } from '../app/answers.ts';
 import { api, sentence } from '../app/api.ts';
 import type { Camera } from '../app/camera.ts';
 import { cameras, directory, nodes, unreachedNodes } from '../app/cameras.ts';
@@ -10,29 +11,10 @@ import { session } from '../app/session.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { formatDuration } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
-import {
-  failedChecks,
-  freeDays,
-  isSpaceShort,
-  placesOf,
-  wantedDays,
-  type Places,
-  type Readiness,
-} from './node-facts.ts';
+import { failedChecks, freeDays, isSpaceShort, placesOf, wantedDays, type Readiness } from './node-facts.ts';
 
 const AGAIN_MS = 30_000;
 const DAY_SECONDS = 86_400;
-
-interface Load extends Places {
-  readonly cpu_load: number;
-  readonly mem_used_gb: number;
-  readonly mem_total_gb: number;
-  readonly storage_free_gb: number;
-  readonly storage_total_gb: number;
-  readonly storage_error?: string;
-  /** Days for which the node can keep footage; undefined while that is not known. */
-  readonly storage_days?: number;
-}
 
 interface NodeRow {
   readonly id: string;
@@ -90,7 +72,7 @@ export function Nodes(): VNode {
 function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: boolean }): VNode {
   const { id, base, state, level } = row;
   const isThere = !isCluster || base !== undefined;
-  const load = useAnswer((asked) => api<Load>('/api/metrics', asked), base, isThere);
+  const load = useAnswer((asked) => api<NodeLoad>('/api/metrics', asked), base, isThere);
   const readiness = useAnswer(readReadiness, base, isThere);
   const days = load && load.storage_error === undefined ? freeDays(load.storage_free_gb, row.cameras) : undefined;
   const share = load && load.storage_total_gb > 0 ? load.storage_free_gb / load.storage_total_gb : undefined;
