@@ -1,4 +1,4 @@
-// What the front is sent of a live stream that somebody watches. Each stream is sent once, whoever watches it.
+// What the front is sent of a live stream that somebody watches. Each stream is sent once, however many watch it.
 
 export type LiveQuality = 'main' | 'preview';
 

@@ -230,7 +230,7 @@ export class Copier {
     const open = archive.openPaths();
     const days = Map.groupBy(archive.days(), ({ startMs }) => startMs);
     this.#restMs = undefined;
-    // What is counted anew counts when all of it was.
+    // A new count takes the place of the old one when it is complete.
     const known = beforeMs === Infinity ? this.#laterFiles : 0;
     let later = 0;
     for (const [dayMs, cameras] of [...days].reverse()) {

@@ -109,7 +109,7 @@ export class Copies implements SegmentObserver, CopyPlaces {
 
   /** What is wrong with each target; undefined: nothing. */
   states(): { readonly name: string; readonly problem: Reason | undefined }[] {
-    return this.copiers.map((copier) => ({ name: copier.name, problem: copier.problem ?? behind(copier) }));
+    return this.copiers.map((copier) => ({ name: copier.name, problem: problemOf(copier) }));
   }
 
   places(cameraIds: readonly string[]): ReturnType<CopyPlaces['places']> {
@@ -119,10 +119,9 @@ export class Copies implements SegmentObserver, CopyPlaces {
       const keepMs = rules.flatMap(({ id, rule }) =>
         rule?.targets.includes(name) ? Math.min(rule.keepMs ?? Infinity, this.#archive.wantedMs(id) ?? Infinity) : [],
       );
-      const problem = copier.problem ?? behind(copier);
       return {
         name,
-        problem,
+        problem: problemOf(copier),
         lackingFiles,
         lagMs: copier.lagMs(),
         keepMs: keepMs.length > 0 ? Math.max(...keepMs) : Infinity,
@@ -140,7 +139,8 @@ export class Copies implements SegmentObserver, CopyPlaces {
   }
 }
 
-function behind(copier: Copier): Reason | undefined {
+function problemOf(copier: Copier): Reason | undefined {
+  if (copier.problem) return copier.problem;
   const lagMs = copier.lagMs();
   const hours = Math.floor(lagMs / HOUR_MS);
   const message = `a file has waited for ${hours} hours, ${copier.waitingFiles} files wait`;

@@ -42,7 +42,7 @@ export class Fetcher {
   async next(signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options.pacing;
     if (clock.monotonicMs() < this.#againMs) return false;
-    const wanted = (this.#wanted ??= this.#find());
+    const wanted = this.#wanted ?? this.#find();
     this.#wanted = undefined;
     const { value: copy, done } = await wanted.next();
     if (done === true || !(await this.#fetch(copy, signal))) {

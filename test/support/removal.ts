@@ -1,4 +1,4 @@
-// What a recorder says of cameras that were removed, whoever removed them: a file, a table, the API or a cluster.
+// What a recorder says of cameras that were removed, whatever removed them: a file, a table, the API or a cluster.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
